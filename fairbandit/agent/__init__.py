@@ -5,6 +5,6 @@ from fairbandit.agent.explaining import Explanation
 from fairbandit.agent.offers import Offer
 from fairbandit.agent.openings import Opening
 from fairbandit.agent.replaying import explain, replay
-from fairbandit.agent.rounds import Decision
+from fairbandit.agent.steps import Decision
 
 __all__ = ["Agent", "Decision", "Explanation", "Offer", "Opening", "explain", "replay"]

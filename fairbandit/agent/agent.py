@@ -10,12 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from fairbandit.agent import files, fold, inputs, openings, rounds
+from fairbandit.agent import fold, inputs, openings, rounds, steps
 from fairbandit.agent.explaining import Explanation, explanation
 from fairbandit.agent.ledger import Ledger, call
 from fairbandit.agent.openings import Opening
-from fairbandit.agent.rounds import Decision
-from fairbandit.agent.state import with_groups
+from fairbandit.agent.steps import Decision
 from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError
 from fairbandit.logs import Floats, Ints, Log
@@ -23,7 +22,7 @@ from fairbandit.logs.events import Dropped
 from fairbandit.logs.schema import Schema
 from fairbandit.policy.build import build_policy
 from fairbandit.policy.policy import Policy
-from fairbandit.tables.labels import spellings
+from fairbandit.tables.labels import coded
 
 File = str | PathLike[str]
 
@@ -125,7 +124,7 @@ class Agent:
     @call
     def groups(self) -> tuple[Hashable, ...]:
         """The labels of all groups so far, in the order of their codes."""
-        return spellings(self._ledger.state.groups)
+        return self._ledger.state.groups.spellings
 
     @property
     @call
@@ -173,13 +172,12 @@ class Agent:
                 ticket, too; and a small mapping of texts, numbers and truth values, for the log.
         """
         ledger, before, policy = self._ledger, self._ledger.state, self._ledger.policy
-        pool = ledger.reader.pool(contexts, groups)
-        state, codes = with_groups(policy, before, pool.labels)
-        m = min(inputs.whole(picks, "picks", 1), len(codes))
-        state, (event,) = rounds.decide(policy, state, [pool], [codes], m)
+        pool, m = ledger.reader.pool(contexts, groups), inputs.whole(picks, "picks", 1)
+        codes, known = coded(pool.labels, before.groups)
+        state, (event,) = steps.decide(policy, before, known, [pool], [codes], m)
         if id is not None or about is not None:
-            event = fold.named(before, event, id, about)
-        ledger.commit(before, rounds.moved(policy, state, [event]), event)
+            event = inputs.named(before, event, id, about)
+        ledger.commit(before, steps.moved(policy, state, [event]), event)
         return Decision.of(event)
 
     @call
@@ -215,8 +213,10 @@ class Agent:
             ticket: the ticket or the id of the decision; None stands for the latest decision.
             candidate: for a single reward of several picks, the candidate's place in the pool.
         """
-        if event := fold.reward_event(self._ledger.state, reward, ticket, candidate):
-            self._ledger.apply(event)
+        ledger, before = self._ledger, self._ledger.state
+        event, decision = inputs.rewarded(before, reward, ticket, candidate)
+        if event is not None:
+            ledger.commit(before, steps.told(ledger.policy, before, event, decision), event)
 
     @call
     def taken(
@@ -231,12 +231,12 @@ class Agent:
             instead, by, why: for several picks, the place of the pick; the person and the reason.
         """
         given = ticket, candidate, instead, by or None, why or None
-        self._ledger.apply(fold.taken_event(self._ledger.state, *given))
+        self._ledger.apply(inputs.taken(self._ledger.state, *given))
 
     @call
     def drop(self, ticket: int | str) -> None:
         """Stops waiting for the rewards of a decision."""
-        self._ledger.apply(Dropped(ticket=self._ledger.state.number_of(ticket)))
+        self._ledger.apply(Dropped(ticket=self._ledger.state.waits(ticket)[0]))
 
     @call
     def observe(
@@ -301,7 +301,7 @@ class Agent:
         """
         agent = cls.load(path, **options)
         ledger = agent._ledger
-        ledger.state = files.merged(ledger.policy, ledger.state, logs, ledger.header())
+        ledger.state = fold.merged(ledger.policy, ledger.state, logs, ledger.header())
         return agent
 
     @classmethod

@@ -23,7 +23,6 @@ from fairbandit.logs.schema import unnamed
 from fairbandit.notices import remark
 from fairbandit.ranks import Scored
 from fairbandit.selectors import Ranked, Rolling
-from fairbandit.tables.labels import spellings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -202,7 +201,7 @@ def explanation(
             name: None if tensor is None else tensor[0, 0].detach().clone()
             for name, tensor in values.items()
         }
-    labels = tuple(map(spellings(state.groups).__getitem__, codes.tolist()))
+    labels = tuple(map(state.groups.spellings.__getitem__, codes.tolist()))
     note = _note(state.learned, history, scored) if policy.learns else ""
     return Explanation(groups=labels, **copies, picked=None, note=note, _asked=asked)
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import heapq
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import repeat
 from pathlib import Path
 from typing import Any, NotRequired
 
@@ -15,7 +12,6 @@ import msgspec
 import numpy as np
 import torch
 
-from fairbandit.agent import fold
 from fairbandit.agent.inputs import Reader
 from fairbandit.agent.offers import Offers
 from fairbandit.agent.state import Remembered, State, Told, Waiting, Worker
@@ -26,10 +22,8 @@ from fairbandit.files.files import of_file, open_regular
 from fairbandit.files.formats import Count, Natural, Plain, Sha256, fitted, mapping
 from fairbandit.logs import events as logged
 from fairbandit.logs import own_lines
-from fairbandit.logs.chain import LogFile, LoggedLine, Position, encoded, holds, now
-from fairbandit.notices import remark
-from fairbandit.policy.policy import Policy
-from fairbandit.tables.labels import UNSAID, spellings
+from fairbandit.logs.chain import LogFile, Position, encoded, holds, now
+from fairbandit.tables.labels import UNSAID
 
 FORMAT = "fairbandit.Agent"
 """The name of the format, the first entry of every file."""
@@ -52,7 +46,7 @@ _STATE = mapping(
 )
 
 _MISSING = object()
-_OTHER = (
+NOT_ITS_LOG = (  # the end of a message that begins with the name of the log
     "is not the log that this agent wrote, or the agent has decided or learned without it since; "
     "to continue a log, load its agent by Agent.load(FILE, log=...), or create an agent with the "
     "same settings"
@@ -75,7 +69,7 @@ def plain_options(now: State, reader: Reader) -> dict[str, Any]:
         "seed": problem.streams.seed,
         "exploration": problem.exploration,
         "patience": now.patience,
-        "groups": spellings(now.groups),
+        "groups": now.groups.spellings,
     }
     if reader.reward is not None:
         options["reward"] = reader.reward
@@ -185,7 +179,7 @@ def resume(file: LogFile, header: logged.Header, saved: Position | None) -> Posi
             f"worker={header.worker}; each worker begins a log of its own (docs/workers.md)"
         )
     if not same:
-        raise FairbanditError(f"{file.path} {_OTHER}")
+        raise FairbanditError(f"{file.path} {NOT_ITS_LOG}")
     return saved or first.at
 
 
@@ -213,53 +207,6 @@ def check_settings(
             "with other settings, begin a new log; Agent.from_log(policy, read_log(OLD)) learns "
             "from the old one"
         )
-
-
-def after_lines(
-    policy: Policy, state: State, path: Path, stop: float = math.inf
-) -> tuple[State, str | None]:
-    """Returns a state after the lines of its worker's log that it lacks, before line `stop`.
-
-    Also returns the hash of the last saved agent that the worker took up in these lines.
-    """
-    at, last = state.own.log, None
-    if at is not None and not holds(path, at):
-        raise FairbanditError(f"{path} {_OTHER}")
-    for line in own_lines(path, at=at):
-        if line.at.line >= stop:
-            break
-        if isinstance(line.event, logged.Refreshed):
-            last = line.event.agent
-        state = fold.after_line(policy, state, line)
-    return state, last
-
-
-def merged(policy: Policy, state: State, logs: Sequence[Any], header: logged.Header) -> State:
-    """Returns a state after the lines of several workers' logs that it lacks, in order of time.
-
-    The order of each log is kept.
-    """
-    rows, first = dict[int, Iterator[tuple[int, LoggedLine]]](), state.worker
-    for path in map(Path, logs):
-        head = next(own_lines(path))
-        assert isinstance(head.event, logged.Header)
-        worker = head.event.worker
-        check_settings(head.event, header, str(path))
-        if worker in rows:
-            raise FairbanditError(f"{path} is a second log of worker {worker}")
-        state = state.of_worker(worker)
-        at = state.own.log or head.at
-        if not holds(path, at):
-            raise FairbanditError(f"{path} is not the log that worker {worker} wrote before")
-        state = state.with_own(log=at)
-        rows[worker] = zip(repeat(worker), own_lines(path, at=at), strict=False)
-    for worker, line in heapq.merge(*rows.values(), key=lambda r: (r[1].event.time or "", r[0])):
-        if len(rows) > 1 and isinstance(line.event, logged.Opened | logged.Offered | logged.Closed):
-            raise FairbanditError(f"{line.where}: an opening cannot be merged with other logs")
-        state = fold.after_line(policy, state.of_worker(worker), line)
-    if state.early:
-        remark(f"{len(state.early):,} decisions whose rewards are known are in none of the logs")
-    return state.of_worker(first)
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

@@ -7,15 +7,18 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fairbandit.agent.state import State, Waiting, hashed
 from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError, shown, typed
 from fairbandit.logs import Floats
-from fairbandit.logs.events import Observed
+from fairbandit.logs.events import TICKETS, Cell, Decided, Observed, Rewarded, Taken
 from fairbandit.logs.schema import described
+from fairbandit.notices import remark
 from fairbandit.tables.encoder import Cells
 from fairbandit.tables.labels import JOINED, Codes, check_labels, coded, pool_codes, words_of
 from fairbandit.tables.reading import read_table
@@ -241,11 +244,6 @@ class Reader(NamedTuple):
             )
         if n and places.dtype.kind not in "iu":
             raise FairbanditError(f"actions: expected whole numbers, got {places.dtype}")
-        for at, (pool, place) in enumerate(zip(pools, places.tolist(), strict=True)):
-            if not 0 <= place < (k := len(pool.labels)):
-                raise FairbanditError(
-                    f"expected an action from 0 to {k - 1} in pool {at}; got action {place}"
-                )
         rows = [pool.rows for pool in pools]
         return Observed(
             contexts=[pool.contexts for pool in pools],
@@ -313,3 +311,91 @@ def reader(features: Any, reward: str | None, groups: Any, unknown: Any) -> tupl
     if len(codes) < len(given):
         raise FairbanditError(f"groups: expected labels that differ, got {shown(given)}")
     return Reader(d, encoder, names, reward), codes
+
+
+def named(state: State, event: Decided, id: Any, about: Any) -> Decided:
+    """Returns a new decision with the caller's id and remarks."""
+    if id is not None and (not isinstance(id, str) or not id):
+        raise FairbanditError(f"id: expected a text, as in str(id), got {shown(id)}")
+    if id is not None and state.remembered.get(*hashed(("id", id))) is not None:
+        raise FairbanditError(f"the id {shown(id)} belongs to an earlier decision")
+    try:
+        about = msgspec.convert(about, dict[str, Cell] | None)
+    except msgspec.ValidationError as error:
+        raise FairbanditError(f"about: {error}; got {shown(about)}") from error
+    return msgspec.structs.replace(event, id=id, about=about)
+
+
+def rewarded(
+    state: State, reward: Any, ticket: Any, candidate: Any
+) -> tuple[Rewarded | None, Waiting | None]:
+    """Returns the event of a report, and the decision if it waits; see `Agent.update`.
+
+    A report that repeats an earlier report is not an event.
+    """
+    if ticket is None and not (ticket := state.own.latest % TICKETS and state.own.latest):
+        raise FairbanditError("no decision waits for a reward: none was made so far")
+    t, decision = state.waits(ticket)
+    rewards = reward.tolist() if hasattr(reward, "tolist") else reward
+    if candidate is not None:
+        rewards = {whole(candidate, "candidate"): rewards}
+    elif isinstance(rewards, Mapping):
+        rewards = {whole(place, "candidate"): value for place, value in rewards.items()}
+    complete = decision is not None and decision.open == decision.places
+    if not complete and _repeats(state, t, decision, rewards):
+        remark(f"the reward of ticket {t} was reported before, and changes nothing")
+        return None, decision
+    if decision is None and not state.is_early(t):
+        decision = state.find(t)
+    places = decision.places if decision else (0,)
+    if isinstance(rewards, (list, tuple)) and len(rewards) == len(places) > 1:
+        rewards = dict(zip(places, rewards, strict=True))
+    if rewards == {} or (len(places) > 1 and not isinstance(rewards, dict)):
+        raise FairbanditError(
+            f"ticket {t} has {len(places)} picks: name the candidate of a reward, "
+            f"update(reward, ticket, candidate={places[0]}), or give a list with all rewards in "
+            f"the order of decision.picks; got {shown(reward)}"
+        )
+    try:
+        if isinstance(rewards, dict):
+            rewards = {place: number(value, "reward") for place, value in rewards.items()}
+        else:
+            rewards = number(rewards, "reward")
+    except FairbanditError as error:
+        raise FairbanditError(
+            f"{error}; a ticket whose reward is not known waits until agent.drop({t})"
+        ) from error
+    return Rewarded(ticket=t, rewards=rewards), decision
+
+
+def _repeats(state: State, ticket: int, decision: Waiting | None, rewards: Any) -> bool:
+    """Whether rewards of a decision that no longer waits for them are those it had."""
+    what = "place" if isinstance(rewards, dict) else "slot"
+    if decision is not None and (what == "slot" or not {*decision.open}.isdisjoint(rewards)):
+        return False
+    if not isinstance(rewards, dict):
+        rewards = dict(enumerate(rewards if isinstance(rewards, (list, tuple)) else [rewards]))
+    names = [(ticket, what, place) for place in rewards]
+    bits = [*map(state.remembered.get, hashed(*names))]
+    if not bits or None in bits:
+        return False
+    known = np.array(bits, np.int64).view(np.float64).tolist()
+    for before, value in zip(known, rewards.values(), strict=True):
+        if number(value, "reward") != before:
+            raise FairbanditError(
+                f"ticket {ticket} does not wait for a reward: its reward was reported, and was "
+                f"{before:g}; got {shown(value)}"
+            )
+    return True
+
+
+def taken(state: State, ticket: Any, candidate: Any, instead: Any, by: Any, why: Any) -> Taken:
+    """Returns the event that a candidate was taken; see `Agent.taken`."""
+    for what, text in (("by", by), ("why", why)):
+        if text is not None and not isinstance(text, str):
+            raise FairbanditError(f"{what}: expected a text, got {shown(text)}")
+    (t, _), place = state.waits(ticket), whole(candidate, "candidate")
+    if instead is None:
+        places = state.find(t).places
+        instead = place if place in places or len(places) > 1 else places[0]
+    return Taken(ticket=t, candidate=place, instead=whole(instead, "instead"), by=by, why=why)

@@ -145,7 +145,9 @@ class Ledger:
                         event = replace(event, rows=None)
                 line, at = encoded(event, at, time)
                 data += line
-            state = self.next = state.with_own(log=at)
+            worker = state.workers[state.worker]._replace(log=at)
+            workers = {**state.workers, state.worker: worker}
+            state = self.next = state._replace(workers=workers)
             self.log.append(data, start.end)
         elif start is not None:
             state = state.with_own(log=None)  # the log lacks this call
@@ -201,7 +203,7 @@ class Ledger:
         state = self.state.with_own(log=begin)
         if every is not None and (saved := self._saved_beside(log.path)):
             state, begin = max((state, begin), saved, key=itemgetter(1))
-        state, last = files.after_lines(self.policy, state, log.path)
+        state, last = fold.after_lines(self.policy, state, log.path)
         if last not in (None, self.digest):
             raise FairbanditError(
                 f"{log.path} goes on from a saved agent whose file has the SHA-256 {last}; load "
@@ -264,7 +266,7 @@ class Ledger:
             raise FairbanditError("only an agent with a log can take up a saved agent")
         other = self.load(path, self.policy, self.state.worker)
         files.check_settings(self.header(), other.header(), "the agent")
-        state, _ = files.after_lines(self.policy, other.state, self.log.path)
+        state, _ = fold.after_lines(self.policy, other.state, self.log.path)
         assert other.digest is not None
         self.commit(self.state, state, logged.Refreshed(agent=other.digest))
         self.digest = other.digest

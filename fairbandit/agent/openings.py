@@ -6,7 +6,7 @@ import logging
 from collections.abc import Hashable, Mapping
 from typing import Any, Self
 
-from fairbandit.agent import fold, inputs
+from fairbandit.agent import inputs, steps
 from fairbandit.agent.explaining import Explanation, explanation
 from fairbandit.agent.inputs import Pool
 from fairbandit.agent.ledger import Ledger, call
@@ -16,7 +16,6 @@ from fairbandit.errors import FairbanditError, shown
 from fairbandit.logs.events import Closed, Offered, Opened
 from fairbandit.selectors import Rolling
 from fairbandit.selectors.stopping import hazards
-from fairbandit.tables.labels import spellings
 
 _log = logging.getLogger("fairbandit")
 
@@ -55,12 +54,12 @@ class Opening:
         if offers.n == len(law) and law[-1] == 0:
             text = "opening %r: more candidates come than the %d of its law; they are taken while "
             _log.warning(text + "places are left", self.name, offers.n)
-        state, offer = fold.offered(ledger.policy, state, self.ticket, x, codes)
+        state, offer = steps.offered(ledger.policy, state, self.ticket, x, codes)
         event = Offered(
             ticket=self.ticket,
             contexts=x,
             rows=rows,
-            groups=[spellings(state.groups)[codes[0]]],
+            groups=[state.groups.spellings[codes[0]]],
             probability=offer.probability,
             taken=offer.taken,
         )

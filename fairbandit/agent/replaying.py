@@ -134,7 +134,7 @@ def _lines(
             if isinstance(line.event, Refreshed):
                 with of_line(line.where):
                     state = load(line.event.agent).state
-                    ledger.state, _ = files.after_lines(ledger.policy, state, path, line.at.line)
+                    ledger.state, _ = fold.after_lines(ledger.policy, state, path, line.at.line)
             ledger.state = fold.after_line(ledger.policy, ledger.state, line, check=True)
     except FairbanditError as error:
         if header.version == VERSION:

@@ -5,24 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, pairwise
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 import torch
 
 from fairbandit.agent.inputs import Pool, of_pool
-from fairbandit.agent.state import State, Waiting, grown, key, with_groups
+from fairbandit.agent.state import State, with_groups
+from fairbandit.agent.steps import decide, moved, opened, tell_checked
 from fairbandit.errors import FairbanditError
-from fairbandit.history import History, Outcomes
+from fairbandit.history import Outcomes
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.events import Decided, Observed
-from fairbandit.logs.log import check_log, padded, pick_key, pieces
+from fairbandit.logs.log import check_log, pick_key, pieces
 from fairbandit.notices import remark
 from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Selection
-from fairbandit.splits.base import refresh_numbers
 from fairbandit.streams import CHUNK_ROUNDS
-from fairbandit.tables.labels import Codes, coded, normal, spellings
+from fairbandit.tables.labels import Codes, coded, normal
 
 POOLS_TOGETHER = CHUNK_ROUNDS // 2
 """The most pools that are decided together. Larger blocks share more work, but the rank windows of
@@ -31,109 +31,11 @@ their rounds differ more, which costs masks."""
 ROUNDS_TOGETHER = 16 * CHUNK_ROUNDS
 """The number of rounds that are processed at once."""
 
-TRIED_SIZE, TRIED_SIZE_OF_REFITS = 1e3, 1e6
-"""Outcomes with a larger feature are tried before they are added. The second limit is that of
-estimators that refit, which are tried with all outcomes."""
-
 COMPARED_ROUNDS = 5
 """The fewest observed rounds that are compared with the rounds before them."""
 
 FAR_DEVIATIONS = 3.29
 """With probability 0.001, a normal variable is more standard deviations away from its mean."""
-
-
-class Decision(NamedTuple):
-    """The picks of an agent in one round.
-
-    Attributes:
-        candidate: the index of the pick, or of the first pick, in its pool, from 0; −1 if the
-            selector picked no candidate, as `rolling` may.
-        ticket: the round's number, from 1, by which its reward is reported.
-        propensity: the probability of the pick, given the past and the round's draws of the
-            estimator and the rank.
-        picks: all picks, in order of preference.
-        propensities: the probability of each pick to be among the picks.
-    """
-
-    candidate: int
-    ticket: int
-    propensity: float
-    picks: tuple[int, ...]
-    propensities: tuple[float, ...]
-
-    @classmethod
-    def of(cls, event: Decided) -> Self:
-        """Returns the decision of an event."""
-        picks, ticket = event.picks, event.ticket
-        if not picks:
-            return cls(-1, ticket, math.nan, (), ())
-        shares = tuple(map(event.probabilities.__getitem__, picks))
-        return cls(picks[0], ticket, shares[0], picks, shares)
-
-
-def opened(
-    policy: Policy, state: State, sizes: Sequence[int] | Ints, contexts: Floats, codes: Ints
-) -> State:
-    """Returns a state with n pools as the open block; candidates are rows, pool after pool."""
-    if len(sizes) == 1:
-        x, g = contexts[None], codes[None]
-    else:
-        x, g = (padded(np.array(sizes), *rows) for rows in ((contexts, 0.0), (codes, -1)))
-    history = policy.open(state.history, torch.from_numpy(x)[None], torch.from_numpy(g)[None])
-    return state._replace(history=history)
-
-
-def decide(
-    policy: Policy, state: State, pools: Sequence[Pool], codes: Sequence[Ints], picks: int
-) -> tuple[State, list[Decided]]:
-    """Decides N pools as the next rounds; returns them as the open block, and the decisions."""
-    contexts, _, _ = zip(*pools, strict=True)
-    rows = np.concatenate(contexts), np.concatenate(codes)
-    at = opened(policy, state, [*map(len, contexts)], *rows)
-    if len(pools) > 1:
-        at = at._replace(history=at.history._replace(rewards_pending=True))
-    selection = policy.propose(at.numbered if state.openings else at.history, picks)
-    [actions], [chances] = selection.actions.tolist(), selection.inclusion.tolist()
-    names, m, events = spellings(state.groups), len(actions[0]), list[Decided]()
-    decided = zip(pools, codes, actions, chances, strict=True)
-    for ticket, (pool, numbers, places, shares) in enumerate(decided, state.next_ticket):
-        if places[-1] < 0:  # empty slots come last
-            places = places[: places.index(-1)]
-        event = Decided(
-            ticket=ticket,
-            contexts=pool.contexts,
-            rows=pool.rows,
-            groups=[*map(names.__getitem__, numbers.tolist())],
-            probabilities=shares[: len(numbers)],
-            picks=tuple(places),
-            places=m if round(math.fsum(shares) - m, 6) else None,  # some may stay open
-        )
-        events.append(event)
-    return at, events
-
-
-def moved(policy: Policy, state: State, events: Sequence[Decided]) -> State:
-    """Returns the state after the decisions about the pools of its open block."""
-    block, n, m, ids = state.history.block, len(events), 1, dict[int, int]()
-    for event in events:
-        m = max(m, len(event.picks))
-        if event.id is not None:
-            ids[key("id", event.id)] = event.ticket
-    actions, waiting = np.full((1, n, m), -1), dict[int, Waiting]()
-    codes, turn = block.groups[0].numpy(), state.workers[state.worker].rounds
-    for at, event in enumerate(events):
-        if picks := event.picks:
-            assert event.contexts is not None
-            pool = event.contexts, codes[at, : len(event.contexts)]
-            if n > 1:  # views keep the block in memory
-                pool = pool[0].copy(), pool[1].copy()
-            taken, recommended = ((), picks) if state.shadow else (picks, ())
-            actions[0, at, : len(taken)] = taken
-            rounds = block.first + at, turn + at + 1
-            waiting[event.ticket] = Waiting(*rounds, *pool, picks, taken, recommended)
-    history = policy.close(state.history, Selection.of(torch.from_numpy(actions)))
-    state = state.after(history, n, waiting, events[-1].ticket)
-    return state._replace(remembered=state.remembered.plus(ids)) if ids else state
 
 
 def decide_many(
@@ -148,10 +50,8 @@ def decide_many(
         groups_at.append(groups)
     sizes, events = np.array([*map(len, codes)], np.int64), list[Decided]()
     for cut in _blocks(policy, state.history.rounds, sizes, groups_at, picks):
-        if (groups := groups_at[cut.start]) is not state.groups:
-            state = grown(policy, state, groups)
-        m = min(picks, int(sizes[cut.start]))
-        state, decided = decide(policy, state, pools[cut], codes[cut], m)
+        groups = groups_at[cut.start]
+        state, decided = decide(policy, state, groups, pools[cut], codes[cut], picks)
         state = moved(policy, state, decided)
         events += decided
     return state, events
@@ -175,34 +75,15 @@ def _blocks(
             yield from pieces(sizes[first : first + step], POOLS_TOGETHER, first)
 
 
-def tell_checked(policy: Policy, history: History, outcomes: Outcomes) -> History:
-    """Adds outcomes to the history; raises an error if a later call could not process them."""
-    history = policy.tell(history, outcomes)
-    refits = "rewards" in policy.estimator.needs
-    tried = history.outcomes if refits else outcomes
-    largest = float(torch.linalg.vector_norm(tried.contexts, torch.inf))
-    if largest <= (TRIED_SIZE_OF_REFITS if refits else TRIED_SIZE) or not policy.learns:
-        return history
-    if not refits:  # a trial of outcomes that wait
-        policy.estimator.advance(history.state, outcomes)
-        return history
-    # a trial of the models of later rounds, as if no further reward came, one round at a time
-    t = history.rounds + 1
-    trained = np.arange(max(history.n_state, policy.n_train(t), int(outcomes.rounds[0])), t)
-    if policy.refresh is not None:
-        numbers = refresh_numbers(policy.refresh, t)
-        trained = np.unique(numbers[numbers.searchsorted(trained)])
-    for number in trained.tolist():
-        plan = policy.plan(max(t, number + 1), 1)
-        policy.estimator.models(history, plan._replace(n_train=np.array([number])))
-    return history
-
-
 def observed(policy: Policy, state: State, event: Observed) -> State:
     """Returns the state after rounds that another system decided; notes repeated rounds."""
     pools, actions, rewards = event.contexts or [], event.actions, event.rewards
     if not len(pools) == len(event.groups) == len(actions) == len(rewards):
         raise FairbanditError("its rounds have different numbers of pools, actions and rewards")
+    for at, (pool, place) in enumerate(zip(pools, actions, strict=True)):
+        if not 0 <= place < len(pool):
+            expected = f"an action from 0 to {len(pool) - 1} in pool {at}"
+            raise FairbanditError(f"expected {expected}; got action {place}")
     state, codes = with_groups(policy, state, [*chain.from_iterable(event.groups)])
     sizes, forms = np.array([*map(len, pools)], np.int64), [*state.groups]
     every, low, keys = [*map(forms.__getitem__, codes.tolist())], 0, list[int]()
@@ -229,10 +110,6 @@ def options_of(log: Log, options: Mapping[str, Any]) -> dict[str, Any]:
     check_log(log)
     if log.contexts is None:
         raise FairbanditError("an agent cannot learn from a log without contexts")
-    if "log" in options:
-        raise FairbanditError(
-            "from_log cannot write a log: save the agent, and load it with log=..."
-        )
     features = log.encoder or log.schema.names or log.schema.width
     return {"groups": log.labels, "features": features, "reward": log.reward, **options}
 
@@ -271,7 +148,7 @@ def _after_rounds(
             parts = at + first, x[at, places][None], g[at, places][None], received
             history = tell_checked(policy, history, Outcomes(*map(torch.from_numpy, parts)))
         history = policy.close(history, Selection.of(torch.from_numpy(picks[cut])[None]))
-        state = state.after(history, cut.stop - cut.start)
+        state = state.after(rounds=cut.stop - cut.start, history=history)
     remembered = state.remembered.plus(dict.fromkeys(keys, 0))
     return state._replace(learned=state.learned + len(keys), remembered=remembered)
 

@@ -36,9 +36,13 @@ RECENT = 4_096
 """The most items in a dictionary; more items are kept in sorted arrays of 16 bytes an item."""
 
 
-def key(*parts: object) -> int:
-    """Returns an 8-byte hash of texts and numbers."""
-    return int.from_bytes(blake2b(repr(parts).encode(), digest_size=8).digest(), "big", signed=True)
+def hashed(*names: tuple[object, ...]) -> list[int]:
+    """Returns the 8-byte hash of each of several tuples of texts and numbers."""
+    hashes = list[int]()
+    for name in names:
+        digest = blake2b(repr(name).encode(), digest_size=8).digest()
+        hashes.append(int.from_bytes(digest, "big", signed=True))
+    return hashes
 
 
 class Remembered(NamedTuple):
@@ -159,8 +163,7 @@ class State(NamedTuple):
 
     def with_own(self, **changes: Any) -> State:
         """Returns the state with other values of the worker whose events come next."""
-        own = self.workers[self.worker]._replace(**changes)
-        return self._replace(workers={**self.workers, self.worker: own})
+        return self._replace(workers={**self.workers, self.worker: self.own._replace(**changes)})
 
     def of_worker(self, worker: int) -> State:
         """Returns the state before an event of a worker, who has random numbers of its own."""
@@ -175,27 +178,57 @@ class State(NamedTuple):
     @property
     def waiting(self) -> dict[int, Waiting]:
         """The decisions that wait for a reward by ticket, oldest first."""
-        every = {**self.settled, **self.changed}
-        return {ticket: waiting for ticket in every if (waiting := self.waits(ticket))}
+        every = map(self.waits, {**self.settled, **self.changed})
+        return {ticket: waiting for ticket, waiting in every if waiting is not None}
 
-    def waits(self, ticket: int) -> Waiting | None:
-        """Returns the decision of a ticket if it waits for a reward and is in time; else None."""
-        waiting = self.changed.get(ticket) if ticket in self.changed else self.settled.get(ticket)
-        if waiting is None or self.patience is None:
-            return waiting
-        rounds = self.workers[ticket // TICKETS].rounds
-        return waiting if waiting.turn >= rounds - self.patience else None
+    def waits(self, ticket: Any) -> tuple[int, Waiting | None]:
+        """Returns the number of a ticket, and its decision if it waits for a reward in time.
 
-    def with_waiting(self, changes: Mapping[int, Waiting | None]) -> State:
-        """Returns the state with further or other waiting decisions; None removes a decision.
-
-        Of n decisions, only the latest changes are copied, about √n, and all n after these changes.
+        A text is the id that a decision was given.
         """
-        changed = {**self.changed, **changes}
-        state = self._replace(changed=changed)
+        if type(ticket) is not int:
+            ticket = self._number_of(ticket)
+        waiting = self.changed[ticket] if ticket in self.changed else self.settled.get(ticket)
+        if waiting is not None and self.patience is not None:
+            rounds = self.workers[ticket // TICKETS].rounds
+            waiting = waiting if waiting.turn >= rounds - self.patience else None
+        return ticket, waiting
+
+    def _number_of(self, ticket: Any) -> int:
+        if isinstance(ticket, str):
+            number = self.remembered.get(*hashed(("id", ticket)))
+            if number is None:
+                raise FairbanditError(f"no decision has the id {shown(ticket)}")
+            return number
+        try:
+            return operator.index(ticket)
+        except Exception as error:
+            raise FairbanditError(
+                f"ticket {shown(ticket)} does not wait for a reward: a ticket is a whole number, "
+                "such as decision.ticket"
+            ) from error
+
+    def after(
+        self,
+        changes: Mapping[int, Waiting | None] = MappingProxyType({}),
+        *,
+        rounds: int = 0,
+        latest: int = 0,
+        **fields: Any,
+    ) -> State:
+        """Returns the state after further rounds of the worker, with other values of `fields`.
+
+        `latest` is the ticket of a new decision, if there is one. `changes` are new or changed
+        waiting decisions; None removes a decision. Of n waiting decisions, only the latest changes
+        are copied, about √n, and all n after these changes.
+        """
+        own, changed = self.workers[self.worker], {**self.changed, **changes}
+        own = Worker(max(own.latest, latest), own.rounds + rounds, own.log)
+        workers = {**self.workers, self.worker: own}
+        state = self._replace(workers=workers, changed=changed, **fields)
         if len(changed) <= CHANGED or len(changed) ** 2 <= 16 * len(self.settled):
             return state
-        return self._replace(settled=state.waiting, changed={})
+        return state._replace(settled=state.waiting, changed={})
 
     @property
     def next_ticket(self) -> int:
@@ -220,7 +253,7 @@ class State(NamedTuple):
 
     def find(self, ticket: int) -> Waiting:
         """Returns the decision of a ticket that waits for rewards; else raises an error."""
-        if (waiting := self.waits(ticket)) is not None:
+        if (waiting := self.waits(ticket)[1]) is not None:
             return waiting
         pending = self.pending
         if ticket not in pending:
@@ -239,30 +272,6 @@ class State(NamedTuple):
         worker, alone = ticket // TICKETS, not self.worker and len(self.workers) == 1
         latest = self.workers[worker].latest if worker in self.workers else 0
         return not alone and worker != self.worker and ticket > latest
-
-    def number_of(self, ticket: Any) -> int:
-        """Returns a ticket as a number; a text is the id that a decision was given."""
-        if isinstance(ticket, str):
-            number = self.remembered.get(key("id", ticket))
-            if number is None:
-                raise FairbanditError(f"no decision has the id {shown(ticket)}")
-            return number
-        try:
-            return ticket if type(ticket) is int else operator.index(ticket)
-        except Exception as error:
-            raise FairbanditError(
-                f"ticket {shown(ticket)} does not wait for a reward: a ticket is a whole number, "
-                "such as decision.ticket"
-            ) from error
-
-    def after(
-        self, history: History, count: int, decided: Mapping[int, Waiting] = {}, latest: int = 0
-    ) -> State:
-        """Returns the state after `count` rounds, some of whose decisions wait for rewards."""
-        own = self.workers[self.worker]
-        own = Worker(max(own.latest, latest), own.rounds + count, own.log)
-        state = self._replace(history=history, workers={**self.workers, self.worker: own})
-        return state.with_waiting(decided) if decided else state
 
 
 def with_groups(policy: Policy, state: State, labels: Sequence[Any]) -> tuple[State, Ints]:

@@ -20,7 +20,7 @@ from fairbandit.tables import cells
 from fairbandit.tables.cells import LARGEST, About, name_of
 from fairbandit.tables.columns import FEW, check_groups
 from fairbandit.tables.encoder import Encoder
-from fairbandit.tables.labels import JOINED, Codes, coded, normal, spellings, words_of
+from fairbandit.tables.labels import JOINED, Codes, coded, normal, words_of
 
 if TYPE_CHECKING:
     import pandas as pd  # imported where it is used, since that takes a third of a second
@@ -137,7 +137,7 @@ def log_of_pools(
     with of_line(name):
         times = pd.to_datetime([pool.time for pool in pools], format="ISO8601", utc=True).dropna()
         further["period"] = period_of(times) if len(times) else None
-    log = _log_of(source, roles, (codes, spellings(groups)), contexts, columns, **further)
+    log = _log_of(source, roles, (codes, groups.spellings), contexts, columns, **further)
     counts = Counter(pool.refused for pool in pools if pool.refused)
     for reason, count in sorted(counts.items(), reverse=True):
         remark(f"{name}: {reason.format(count)}: weighted estimates are refused")

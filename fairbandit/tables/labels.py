@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 from unicodedata import name, normalize
@@ -46,6 +46,11 @@ class Codes(dict[str, Group]):
     ) -> None:
         super().__init__(groups or {})
         self.words = words
+
+    @cached_property
+    def spellings(self) -> tuple[Hashable, ...]:
+        """The first spelling of each group, in the order of their numbers."""
+        return tuple(group.spelling for group in self.values())
 
 
 def normal(label: Any) -> str:
@@ -166,11 +171,6 @@ def pool_codes(pools: Collection[Any]) -> NDArray[np.int64]:
     except TypeError as error:
         raise FairbanditError(f"pools: {error}") from error
     return np.array(codes, np.int64)
-
-
-def spellings(known: Codes) -> tuple[Hashable, ...]:
-    """Returns the first spelling of each known group, in the order of their numbers."""
-    return tuple(map(attrgetter("spelling"), known.values()))
 
 
 def check_labels(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairbandit.tables.labels import Codes, check_labels, coded, normal, spellings, words_of
+from fairbandit.tables.labels import Codes, check_labels, coded, normal, words_of
 
 
 class Sex(StrEnum):
@@ -44,12 +44,12 @@ def test_missing_labels_are_one_group():
     known = Codes(words=words_of(words))
     codes, groups = coded([*absent, "undisclosed ", "N/A", "-9.0", "f"], known)
     assert codes.tolist() == [0] * 12 + [1]
-    assert spellings(groups) == ("unknown", "f")
+    assert groups.spellings == ("unknown", "f")
     assert len(coded([None, "undisclosed", "n/a", "None", "nan", 0], Codes())[1]) == 6
     of_parts = [("f", None), ("f", "undisclosed"), ("f", "")]
     codes, groups = coded([*of_parts, (None, "f"), None], known)
     assert codes.tolist() == [0, 0, 0, 1, 2]
-    assert spellings(groups) == (("f", "unknown"), ("unknown", "f"), "unknown")
+    assert groups.spellings == (("f", "unknown"), ("unknown", "f"), "unknown")
 
 
 def test_truth_values_are_numbers_where_labels_are_numbers():
@@ -60,7 +60,7 @@ def test_truth_values_are_numbers_where_labels_are_numbers():
     check_labels([True, 0], ["1", "0"], "up")
     codes, groups = coded([True, 2, 0], Codes())  # in any order
     assert [*groups] == ["1", "2", "0"]
-    assert spellings(groups) == (1, 2, 0)
+    assert groups.spellings == (1, 2, 0)
     assert [*coded([True, "f"], Codes())[1]] == ["true", "f"]
     _, known = coded([True, False], Codes())
     assert [*coded([1], known)[1]] == ["true", "false", "1"]
@@ -76,7 +76,7 @@ def test_numbers_of_labels_are_their_order_of_appearance(labels):
     assert [list(groups)[code] for code in codes] == forms
     assert list(groups) == list(dict.fromkeys(forms))
     assert all(normal(form) == form for form in forms)
-    assert [normal(one) for one in spellings(groups)] == list(groups)
+    assert [normal(one) for one in groups.spellings] == list(groups)
     again, same = coded(labels, groups)
     assert again.tolist() == codes.tolist()
     assert same is groups
