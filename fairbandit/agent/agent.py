@@ -95,7 +95,7 @@ class Agent:
     def from_log(cls, policy: Policy | str | Mapping[str, Any], log: Log, **options: Any) -> Self:
         """Builds an agent that has learned from a log of any policy; options: as for `Agent`."""
         policy = policy if isinstance(policy, Policy) else build_policy(policy)
-        agent = cls(policy, **rounds.options_of(log, options))
+        agent = cls(policy, **{**rounds.options_of(log), **options})
         agent._ledger.state = rounds.after_log(agent.policy, agent._ledger.state, log)
         return agent
 
@@ -196,7 +196,7 @@ class Agent:
                 the order of their first rows.
         """
         ledger, before, m = self._ledger, self._ledger.state, inputs.whole(picks, "picks", 1)
-        read = ledger.reader.pools(contexts, groups, pools)
+        read = rounds.read(ledger.reader, contexts, groups, pools)
         state, events = rounds.decide_many(ledger.policy, before, read, m)
         ledger.commit(before, state, *events)
         return [Decision.of(event) for event in events]
@@ -250,8 +250,8 @@ class Agent:
             actions: the place of each round's pick, (n,), from 0. None for pools of one candidate.
             rewards: the rewards of the picks, (n,).
         """
-        ledger = self._ledger
-        if (event := ledger.reader.observed(contexts, groups, actions, rewards)).groups:
+        ledger, observed = self._ledger, (contexts, groups, actions, rewards)
+        if (event := rounds.observation(ledger.reader, *observed)).groups:
             if all(len(pool) == 1 for pool in event.groups):
                 labels = [label for (label,) in event.groups]
                 rounds.note_order(ledger.policy, labels, np.array(event.rewards))

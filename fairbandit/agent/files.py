@@ -36,10 +36,8 @@ _WAITING = tuple[logged.Ticket, Count, Natural, _PLACES, _PLACES, _PLACES, Count
 _HEAD = mapping(config=Plain, options=logged.Options, agent=NotRequired[Sha256 | None])
 _STATE = mapping(
     worker=Natural,
-    workers=list[tuple[Natural, Natural, Natural, tuple[Natural, Sha256, Natural] | None]],
-    waiting=mapping(
-        rows=list[tuple[logged.Ticket, Count, Natural, _PLACES, _PLACES, _PLACES, Count]]
-    ),
+    workers=list[tuple[Natural, Natural, Natural, Position | None]],
+    waiting=mapping(rows=list[_WAITING]),
     openings=list[mapping(ticket=logged.Ticket)],  # type: ignore[misc]
     early=list[Told],
     learned=Natural,
@@ -121,7 +119,7 @@ def restored(saved: Mapping[str, Any], now: State) -> State:
         early[event.ticket] = (*early.get(event.ticket, ()), event)
     now = worker._replace(
         history=history,
-        workers={n: Worker(t, rounds, p and Position(*p)) for n, t, rounds, p in read["workers"]},
+        workers={number: Worker(*worker) for number, *worker in read["workers"]},
         settled=waiting,
         openings={o["ticket"]: Offers.restored(o, problem) for o in saved["openings"]},
         early=early,
@@ -190,18 +188,16 @@ def check_settings(
 
     With `groups`, both begin with the same groups, and log the same values.
     """
-    new = logged.event_of(logged.body_of(header))
+    new = logged.event_of(logged.body_of(header))  # with lists for tuples
     assert isinstance(new, logged.Header)
-    options = dict(old.options)
-    if isinstance(shape := options["features"], Mapping):  # in the form of this version
-        options["features"] = Encoder(**shape).state()
+    before, now = (
+        {"policy": h.config, **h.options, "log_contexts": h.contexts} for h in (old, new)
+    )
+    if isinstance(encoder := before["features"], Mapping):  # in the form of this version
+        before["features"] = Encoder(**encoder).state()
     if not groups:
-        options["groups"] = new.options["groups"]
-    differences = [*_differences(old.config, new.config, "policy.")]
-    differences += _differences(options, new.options)
-    if groups:
-        differences += _differences({"log_contexts": old.contexts}, {"log_contexts": new.contexts})
-    if differences:
+        before |= {"groups": now["groups"], "log_contexts": now["log_contexts"]}
+    if differences := [*_differences(before, now)]:
         raise FairbanditError(
             f"{name} is not the log that this agent wrote: {'; '.join(differences)}. To go on "
             "with other settings, begin a new log; Agent.from_log(policy, read_log(OLD)) learns "

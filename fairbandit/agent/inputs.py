@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from itertools import chain
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,12 +15,11 @@ from fairbandit.agent.state import State, Waiting, hashed
 from fairbandit.environments import Encoder
 from fairbandit.errors import FairbanditError, shown, typed
 from fairbandit.logs import Floats
-from fairbandit.logs.events import TICKETS, Cell, Decided, Observed, Rewarded, Taken
+from fairbandit.logs.events import TICKETS, Cell, Decided, Rewarded, Taken
 from fairbandit.logs.schema import described
 from fairbandit.notices import remark
 from fairbandit.tables.encoder import Cells
-from fairbandit.tables.labels import JOINED, Codes, check_labels, coded, pool_codes, words_of
-from fairbandit.tables.reading import read_table
+from fairbandit.tables.labels import JOINED, Codes, check_labels, coded, words_of
 
 LARGEST, SMALLEST = 1e100, 1e-100
 """The bounds of the size of numbers other than 0. The squares of larger or smaller numbers could
@@ -179,117 +177,9 @@ class Reader(NamedTuple):
             check_labels(names, forms, JOINED.join(self.encoder.groups), self.encoder.unknown)
         return Pool(np.array(array, dtype=np.float64), names, cells)
 
-    def pools(
-        self, contexts: Any, groups: Any, pools: Any = None, where: str = "the pool"
-    ) -> list[Pool]:
-        """Returns N pools, whose contexts are copies."""
-        if pools is not None:
-            return self._split(contexts, groups, pools)
-        if _is_table(contexts):
-            raise FairbanditError(
-                "contexts: expected an array or a list of pools, got one table; "
-                "act_many(table, labels, pools=COLUMN) takes a column that says the pool of each "
-                "row"
-            )
-        if not isinstance(contexts, (list, tuple)):
-            contexts = numbers(contexts, "contexts")
-            if contexts.ndim < 2:
-                raise FairbanditError(
-                    f"contexts: expected an array of pools, (N, K, d), got shape {contexts.shape}"
-                )
-        if hasattr(groups, "itertuples"):
-            groups = [[label] for label in labels(groups)]
-        expected = "one list of labels for each pool"
-        of_pools = [None] * len(contexts) if groups is None else listed(groups, "groups", expected)
-        if len(of_pools) != len(contexts):
-            raise FairbanditError(
-                f"groups: expected the labels of {len(contexts)} pools, like the contexts; got "
-                f"{len(of_pools)} pools"
-            )
-        if groups is not None and all(type(pool) in (np.ndarray, list) for pool in contexts):
-            with suppress(Exception):  # all pools at once; if this fails, the loop names the pool
-                arrays, names = [*map(np.asarray, contexts)], [*map(labels, of_pools)]
-                sizes = [*map(len, arrays)]
-                if [*map(len, names)] == sizes and all(sizes):
-                    every = [*chain.from_iterable(names)]
-                    return _parts(self.pool(np.concatenate(arrays), every, where), sizes)
-        read = list[Pool]()
-        for at, pool in enumerate(zip(contexts, of_pools, strict=True)):
-            with of_pool(at):
-                read.append(self.pool(*pool, where))
-        return read
 
-    def observed(self, contexts: Any, groups: Any, actions: Any, rewards: Any) -> Observed:
-        """Returns logged rounds as an event; each row of a table is a pool of one candidate."""
-        where = "the observed rows"
-        if _is_table(contexts):
-            check_index(contexts, actions=actions, rewards=rewards)
-            table = self.pool(contexts, groups, where)
-            pools = _parts(table, [1] * len(table.labels))
-        else:
-            pools = self.pools(contexts, groups, where=where)
-        n = len(pools)
-        if actions is None and any(len(pool.labels) > 1 for pool in pools):
-            raise FairbanditError(
-                "actions: expected the place of the pick, as pools have several places"
-            )
-        if rewards is None:
-            raise FairbanditError("rewards: expected the reward of each round, rewards=...")
-        places = numbers([0] * n if actions is None else actions, "actions")
-        received = numbers(rewards, "rewards")
-        if not places.shape == received.shape == (n,):
-            raise FairbanditError(
-                f"expected actions and rewards of {n} rounds, like the contexts; got "
-                f"{places.shape} and {received.shape}"
-            )
-        if n and places.dtype.kind not in "iu":
-            raise FairbanditError(f"actions: expected whole numbers, got {places.dtype}")
-        rows = [pool.rows for pool in pools]
-        return Observed(
-            contexts=[pool.contexts for pool in pools],
-            rows=rows if any(rows) else None,
-            groups=[pool.labels for pool in pools],
-            actions=places.tolist(),
-            rewards=received.astype(np.float64).tolist(),
-        )
-
-    def _split(self, contexts: Any, groups: Any, pools: Any) -> list[Pool]:
-        """Returns the pools of one table, of whose rows `pools` gives the pool or the column."""
-        check_index(contexts, pools=pools)
-        if isinstance(pools, str):
-            table = read_table(contexts)
-            named = {"pools": pools} | ({"groups": groups} if isinstance(groups, str) else {})
-            for what, name in named.items():
-                if name not in table:
-                    raise FairbanditError(f"{what}: the table lacks the column {shown(name)}")
-            cells = {
-                what: table[name].astype(object).where(table[name].notna(), None).tolist()
-                for what, name in named.items()
-            }
-            pools, groups = cells["pools"], cells.get("groups", groups)
-            if self.encoder is None:  # encoders ignore other columns
-                table = table.drop(columns=sorted({*named.values()} - {*(self.names or ())}))
-            contexts = table
-        (x, names, rows), of_row = self.pool(contexts, groups), listed(pools, "pools")
-        if len(of_row) != (n := len(names)):
-            raise FairbanditError(f"pools: expected the pools of {n} candidates, got {len(of_row)}")
-        codes = pool_codes(of_row)
-        order = codes.argsort(kind="stable").tolist()
-        rows = rows and {name: [column[row] for row in order] for name, column in rows.items()}
-        ordered = Pool(x[order], [names[row] for row in order], rows)
-        return _parts(ordered, np.bincount(codes).tolist())
-
-
-def _parts(table: Pool, sizes: Iterable[int]) -> list[Pool]:
-    """Cuts the candidates of a table into consecutive pools."""
-    (x, names, rows), pools, low = table, list[Pool](), 0
-    for size in sizes:
-        at = slice(low, low := low + size)
-        pools.append(Pool(x[at], names[at], rows and {name: c[at] for name, c in rows.items()}))
-    return pools
-
-
-def _is_table(contexts: Any) -> bool:
+def is_table(contexts: Any) -> bool:
+    """Whether contexts are one table, and not a list of pools."""
     return hasattr(contexts, "columns") or isinstance(contexts, Mapping)
 
 

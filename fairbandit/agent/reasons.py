@@ -159,43 +159,42 @@ def needed(asked: Asked, place: int) -> Needed:
     """Finds what makes a candidate the choice, by deciding anew; see `Explanation.needed`."""
     import pandas as pd
 
-    row, encoder = asked.contexts[place], asked.encoder
-    sure, (ranked, _) = asked.chosen(place, row), asked.play(asked.contexts)
-    theta, scores = ranked.scored.models.distinct.theta, ranked.scored.scores.value[0, 0]
+    row, encoder, why = asked.contexts[place], asked.encoder, ""
+    sure, scored = asked.chosen(place, row), asked.play(asked.contexts)[0].scored
+    theta, scores = scored.models.distinct.theta, scored.scores.value[0, 0]
     weights = None if theta is None else theta[0, 0].double().numpy()
-    rows, values, means = (
-        list[tuple[str, Any, Any]](),
-        asked.values(place),
-        asked.decoded(np.zeros_like(row)),
-    )
+    values, means = asked.values(place), asked.decoded(np.zeros_like(row))
+    rows = list[tuple[str, Any, Any]]()
+
+    def suffices(column: str, value: Any) -> bool:
+        return asked.chosen(place, asked.moved(place, column, value))
+
     ranges = encoder.ranges if encoder else dict.fromkeys(asked.names, ((), False))
     for column, (span, whole) in ranges.items():
-        value, move = values[column], partial(asked.moved, place, column)
+        value = values[column]
         start = means[column] if math.isnan(value) else value
         if span:
-            tried = _tried(start, span, whole, weights, move)
+            tried = _tried(start, span, whole, weights, partial(asked.moved, place, column))
             paths = [[at for at in tried if at > start], [at for at in tried[::-1] if at < start]]
         else:
             size = max(abs(start), 1.0)
             paths = [[start + sign * size * step for step in STEPS] for sign in (-1, 1)]
-        sufficient = _nearest(asked, place, sure, move, start, paths, whole)
-        rows.append((column, value, math.nan if sufficient is None else sufficient))
+        nearest = _nearest(partial(suffices, column), sure, start, paths, whole)
+        rows.append((column, value, nearest))
     for column, codes in (encoder.categories if encoder else {}).items():
-        enough = [
-            str(code)
-            for code in codes
-            if code != values[column] and asked.chosen(place, asked.moved(place, column, code))
-        ]
-        rows.append((column, values[column], listed(enough) or math.nan))
+        value = values[column]
+        enough = [str(code) for code in codes if code != value and suffices(column, code)]
+        rows.append((column, value, listed(enough) or math.nan))
     names = ["feature", "value", "keeps" if sure else "needed"]
     # objects, since pandas would turn None and whole codes into floats
     features = pd.DataFrame(rows, columns=names, dtype=object if encoder else None)
 
     if weights is None:
         why = "The score is not linear in the features, so NaN means that no value was found."
+    elif not weights.any():
+        why = "All weights of the model are 0."
+    if weights is None or why:
         return Needed(None, None, features, why)
-    if not weights.any():
-        return Needed(None, None, features, "All weights of the model are 0.")
     score = float(scores[place])
 
     def lifted(target: float) -> Floats:
@@ -204,16 +203,16 @@ def needed(asked: Asked, place: int) -> Needed:
 
     size = max(float(scores.max() - scores.min()), abs(score) * 1e-3, 1e-12)
     path = [score + (-size if sure else size) * step for step in STEPS]
-    least = _nearest(asked, place, sure, lifted, score, [path])
-    if least is None and sure:
+    least = _nearest(lambda target: asked.chosen(place, lifted(target)), sure, score, [path])
+    if math.isnan(least) and sure:
         why = f"The candidate is the choice with every score from {path[-1]:g} on."
-        return Needed(None, None, features, why)
-    if least is None:
+    elif math.isnan(least):
         index = asked.play(asked.with_row(place, lifted(path[-1])))[0].index.value[0, 0]
         above, level = (int((index > index[place] + gap).sum()) for gap in (1e-12, -1e-12))
         why = f"Scores up to {path[-1]:g} are not enough."
         if above < asked.picks < level:
             why = "Others already have the highest possible index, so only a tie is possible."
+    if why:
         return Needed(None, None, features, why)
     scored, rank = asked.play(asked.with_row(place, lifted(least)))[0].scored, None
     if asked.compares and float(scored.past.count[0, 0, place]) > 0:
@@ -222,19 +221,16 @@ def needed(asked: Asked, place: int) -> Needed:
 
 
 def _nearest(
-    asked: Asked,
-    place: int,
+    certain: Callable[[float], bool],
     sure: bool,
-    move: Callable[[float], Floats],
     value: float,
     paths: Iterable[Sequence[float]],
     whole: bool = False,
-) -> float | None:
-    """Returns the nearest value beside which the choice changes, on paths from the present."""
+) -> float:
+    """Returns the nearest value beside which the choice changes, on paths from the present, or NaN.
 
-    def certain(value: float) -> bool:
-        return asked.chosen(place, move(value))
-
+    `certain` says whether the candidate is the choice with a value, and `sure` with the present.
+    """
     turns = []
     for path in filter(None, paths):
         near = value
@@ -246,7 +242,7 @@ def _nearest(
                 turns.append(_bisected(bad, good, certain, whole))
                 break
             near = far
-    return min(filter(certain, turns), key=lambda other: abs(other - value), default=None)
+    return min(filter(certain, turns), key=lambda other: abs(other - value), default=math.nan)
 
 
 def _tried(

@@ -1,19 +1,29 @@
-"""Rounds: decisions about pools that come next, and rounds that another system decided."""
+"""Many rounds at once: pools that come next, and rounds that another system decided."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 import torch
 
-from fairbandit.agent.inputs import Pool, of_pool
+from fairbandit.agent.inputs import (
+    Pool,
+    Reader,
+    check_index,
+    is_table,
+    labels,
+    listed,
+    numbers,
+    of_pool,
+)
 from fairbandit.agent.state import State, with_groups
 from fairbandit.agent.steps import decide, moved, opened, tell_checked
-from fairbandit.errors import FairbanditError
+from fairbandit.errors import FairbanditError, shown
 from fairbandit.history import Outcomes
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.events import Decided, Observed
@@ -22,7 +32,8 @@ from fairbandit.notices import remark
 from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Selection
 from fairbandit.streams import CHUNK_ROUNDS
-from fairbandit.tables.labels import Codes, coded, normal
+from fairbandit.tables.labels import Codes, coded, normal, pool_codes
+from fairbandit.tables.reading import read_table
 
 POOLS_TOGETHER = CHUNK_ROUNDS // 2
 """The most pools that are decided together. Larger blocks share more work, but the rank windows of
@@ -36,6 +47,75 @@ COMPARED_ROUNDS = 5
 
 FAR_DEVIATIONS = 3.29
 """With probability 0.001, a normal variable is more standard deviations away from its mean."""
+
+
+def read(
+    reader: Reader, contexts: Any, groups: Any, pools: Any = None, where: str = "the pool"
+) -> list[Pool]:
+    """Returns N pools, whose contexts are copies; see `Agent.act_many`."""
+    if pools is not None:
+        return _split(reader, contexts, groups, pools)
+    if is_table(contexts):
+        raise FairbanditError(
+            "contexts: expected an array or a list of pools, got one table; "
+            "act_many(table, labels, pools=COLUMN) takes a column that says the pool of each row"
+        )
+    if not isinstance(contexts, (list, tuple)):
+        contexts = numbers(contexts, "contexts")
+        if contexts.ndim < 2:
+            raise FairbanditError(
+                f"contexts: expected an array of pools, (N, K, d), got shape {contexts.shape}"
+            )
+    expected = "one list of labels for each pool"
+    of_pools = [None] * len(contexts) if groups is None else listed(groups, "groups", expected)
+    if len(of_pools) != len(contexts):
+        raise FairbanditError(
+            f"groups: expected the labels of {len(contexts)} pools, like the contexts; got "
+            f"{len(of_pools)} pools"
+        )
+    if groups is not None and all(type(pool) in (np.ndarray, list) for pool in contexts):
+        with suppress(Exception):  # all pools at once; if this fails, the loop names the pool
+            arrays, names = [*map(np.asarray, contexts)], [*map(labels, of_pools)]
+            sizes = [*map(len, arrays)]
+            if [*map(len, names)] == sizes and all(sizes):
+                every = [*chain.from_iterable(names)]
+                return _parts(reader.pool(np.concatenate(arrays), every, where), sizes)
+    pools = list[Pool]()
+    for at, pool in enumerate(zip(contexts, of_pools, strict=True)):
+        with of_pool(at):
+            pools.append(reader.pool(*pool, where))
+    return pools
+
+
+def _split(reader: Reader, contexts: Any, groups: Any, pools: Any) -> list[Pool]:
+    """Returns the pools of one table; `pools` holds the pool of each row, or names its column."""
+    check_index(contexts, pools=pools)
+    if isinstance(pools, str):
+        table = contexts = read_table(contexts)
+        named = {"pools": pools} | ({"groups": groups} if isinstance(groups, str) else {})
+        for what, name in named.items():
+            if name not in table:
+                raise FairbanditError(f"{what}: the table lacks the column {shown(name)}")
+        pools, groups = table[pools], table[groups] if "groups" in named else groups
+        if reader.encoder is None:  # encoders ignore other columns
+            contexts = table.drop(columns=sorted({*named.values()} - {*(reader.names or ())}))
+    (x, names, rows), of_row = reader.pool(contexts, groups), listed(pools, "pools")
+    if len(of_row) != (n := len(names)):
+        raise FairbanditError(f"pools: expected the pools of {n} candidates, got {len(of_row)}")
+    codes = pool_codes(of_row)
+    order = codes.argsort(kind="stable").tolist()
+    rows = rows and {name: [column[row] for row in order] for name, column in rows.items()}
+    ordered = Pool(x[order], [names[row] for row in order], rows)
+    return _parts(ordered, np.bincount(codes).tolist())
+
+
+def _parts(table: Pool, sizes: Iterable[int]) -> list[Pool]:
+    """Cuts the candidates of a table into consecutive pools."""
+    (x, names, rows), pools, low = table, list[Pool](), 0
+    for size in sizes:
+        at = slice(low, low := low + size)
+        pools.append(Pool(x[at], names[at], rows and {name: c[at] for name, c in rows.items()}))
+    return pools
 
 
 def decide_many(
@@ -75,6 +155,41 @@ def _blocks(
             yield from pieces(sizes[first : first + step], POOLS_TOGETHER, first)
 
 
+def observation(reader: Reader, contexts: Any, groups: Any, actions: Any, rewards: Any) -> Observed:
+    """Returns logged rounds as an event; see `Agent.observe`."""
+    where = "the observed rows"
+    if is_table(contexts):
+        check_index(contexts, actions=actions, rewards=rewards)
+        table = reader.pool(contexts, groups, where)
+        pools = _parts(table, [1] * len(table.labels))
+    else:
+        pools = read(reader, contexts, groups, where=where)
+    if actions is None:
+        if any(len(pool.labels) > 1 for pool in pools):
+            raise FairbanditError(
+                "actions: expected the place of the pick, as pools have several places"
+            )
+        actions = [0] * len(pools)
+    if rewards is None:
+        raise FairbanditError("rewards: expected the reward of each round, rewards=...")
+    places, received = numbers(actions, "actions"), numbers(rewards, "rewards")
+    if not places.shape == received.shape == (len(pools),):
+        raise FairbanditError(
+            f"expected actions and rewards of {len(pools)} rounds, like the contexts; got "
+            f"{places.shape} and {received.shape}"
+        )
+    if pools and places.dtype.kind not in "iu":
+        raise FairbanditError(f"actions: expected whole numbers, got {places.dtype}")
+    rows = [pool.rows for pool in pools]
+    return Observed(
+        contexts=[pool.contexts for pool in pools],
+        rows=rows if any(rows) else None,
+        groups=[pool.labels for pool in pools],
+        actions=places.tolist(),
+        rewards=received.astype(np.float64).tolist(),
+    )
+
+
 def observed(policy: Policy, state: State, event: Observed) -> State:
     """Returns the state after rounds that another system decided; notes repeated rounds."""
     pools, actions, rewards = event.contexts or [], event.actions, event.rewards
@@ -105,13 +220,13 @@ def observed(policy: Policy, state: State, event: Observed) -> State:
     return _after_rounds(policy, state, sizes, *rows, picks, received, keys)
 
 
-def options_of(log: Log, options: Mapping[str, Any]) -> dict[str, Any]:
+def options_of(log: Log) -> dict[str, Any]:
     """Returns the arguments of an agent that learns from a log."""
     check_log(log)
     if log.contexts is None:
         raise FairbanditError("an agent cannot learn from a log without contexts")
     features = log.encoder or log.schema.names or log.schema.width
-    return {"groups": log.labels, "features": features, "reward": log.reward, **options}
+    return {"groups": log.labels, "features": features, "reward": log.reward}
 
 
 @torch.inference_mode()

@@ -24,6 +24,7 @@ from filelock import lock_descriptor, unlock_descriptor
 
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import of_file, open_regular
+from fairbandit.files.formats import Natural, Sha256
 from fairbandit.logs.events import Header, Line, body_of, event_of
 
 _BEGIN = b'{"kind":"'
@@ -35,9 +36,9 @@ _log = logging.getLogger("fairbandit")
 class Position(NamedTuple):
     """The end of a line: its number from 1, its hash, and the length of the log in bytes."""
 
-    line: int = 0
-    sha256: str = "0" * 64
-    end: int = 0
+    line: Natural = 0
+    sha256: Sha256 = "0" * 64
+    end: Natural = 0
 
 
 class LoggedLine(NamedTuple):
