@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from fairbandit.agent import fold, inputs, openings, rounds, steps
+from fairbandit.agent import files, fold, inputs, openings, rounds, steps
 from fairbandit.agent.explaining import Explanation, explanation
 from fairbandit.agent.ledger import Ledger, call
 from fairbandit.agent.openings import Opening
@@ -340,4 +340,4 @@ class Agent:
 
     @call
     def _saved(self) -> dict[str, Any]:
-        return self._ledger.plain()
+        return files.plain(self._ledger.state, self._ledger.reader)

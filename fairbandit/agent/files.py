@@ -97,7 +97,7 @@ def plain(now: State, reader: Reader) -> dict[str, Any]:
             "contexts": torch.from_numpy(contexts),
         },
         "openings": [{"ticket": t, **offers.state()} for t, offers in now.openings.items()],
-        "early": [msgspec.to_builtins(e, str_keys=True) for t in now.early.values() for e in t],
+        "early": [msgspec.to_builtins(event, str_keys=True) for event in now.early],
         "learned": now.learned,
         "remembered": now.remembered.state(),
     }
@@ -114,15 +114,12 @@ def restored(saved: Mapping[str, Any], now: State) -> State:
     for ticket, number, turn, *places, k in read["waiting"]["rows"]:
         pool = contexts[low : low + k].copy(), codes[low : low + k].copy()
         waiting[ticket], low = Waiting(number, turn, *pool, *places), low + k
-    early = dict[int, tuple[Told, ...]]()
-    for event in read["early"]:
-        early[event.ticket] = (*early.get(event.ticket, ()), event)
     now = worker._replace(
         history=history,
         workers={number: Worker(*worker) for number, *worker in read["workers"]},
         settled=waiting,
         openings={o["ticket"]: Offers.restored(o, problem) for o in saved["openings"]},
-        early=early,
+        early=tuple(read["early"]),
         learned=saved["learned"],
         remembered=Remembered.restored(saved["remembered"]),
     )

@@ -58,9 +58,10 @@ def apply(policy: Policy, state: State, event: logged.Event, *, check: bool = Fa
     else:
         state = opened(policy, state, [len(codes)], event.contexts, codes)
     state = moved(policy, state, [event])
-    early = dict(state.early)
-    for report in early.pop(event.ticket, ()):
-        state = _fitting(policy, state._replace(early=early), report, f"worker {state.worker}")
+    for report in (reports := state.early):
+        if report.ticket == event.ticket:
+            state = state._replace(early=tuple(r for r in reports if r.ticket != event.ticket))
+            state = _fitting(policy, state, report, f"worker {state.worker}")
     return state
 
 
@@ -143,5 +144,6 @@ def merged(policy: Policy, state: State, logs: Sequence[Any], header: logged.Hea
             raise FairbanditError(f"{line.where}: an opening cannot be merged with other logs")
         state = after_line(policy, state.of_worker(worker), line)
     if state.early:
-        remark(f"{len(state.early):,} decisions whose rewards are known are in none of the logs")
+        n = len({report.ticket for report in state.early})
+        remark(f"{n:,} decisions whose rewards are known are in none of the logs")
     return state.of_worker(first)

@@ -49,17 +49,12 @@ def call(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, 
 
 
 class Ledger:
-    """The state of an agent, which each call replaces at its end, and the log of its events.
-
-    `next` is the state after a call whose lines are being appended, and None between calls.
-    `digest` is the SHA-256 of the file that the agent was loaded from or took up, and `origin` the
-    `digest` of the agent that wrote this file.
-    """
+    """The state of an agent, which each call replaces at its end, and the log of its events."""
 
     log: LogFile | None = None
-    next: State | None = None
-    digest: str | None = None
-    origin: str | None = None
+    next: State | None = None  # after a call whose lines are being appended
+    digest: str | None = None  # the SHA-256 of the file that was loaded or taken up
+    origin: str | None = None  # the `digest` of the agent that wrote this file
     _contexts = _rows = True
     _every: int | None = None
     _saved_line = 0
@@ -193,11 +188,9 @@ class Ledger:
         """
         every = None if save_every is None else inputs.whole(save_every, "save_every", 1)
         if path is None:
-            if every is not None:
-                raise FairbanditError(
-                    "save_every: expected a log=…, from which a saved agent goes on"
-                )
-            return
+            if every is None:
+                return
+            raise FairbanditError("save_every: expected a log=…, from which a saved agent goes on")
         log = LogFile(path, fsync)
         begin = files.resume(log, self.header(log_contexts), self.state.own.log)
         state = self.state.with_own(log=begin)
@@ -209,8 +202,7 @@ class Ledger:
                 f"{log.path} goes on from a saved agent whose file has the SHA-256 {last}; load "
                 "this file"
             )
-        at = state.own.log
-        assert at is not None
+        at = state.own.log or begin
         if repeated := at.line - begin.line:
             remark(f"{log.path}: the agent repeats {repeated:,} lines, and goes on after them")
         log.begin(at.end)
@@ -235,16 +227,12 @@ class Ledger:
         if at and log and every and at.line - self._saved_line >= every:
             self._saved_line = at.line
             try:
-                self.save(beside(log.path), self.plain())
+                self.save(beside(log.path), files.plain(self.state, self.reader))
             except FairbanditError as error:
                 remark(f"{error}; the log holds everything, and the agent goes on")
 
-    def plain(self) -> dict[str, Any]:
-        """Returns the options and the state of the agent as plain data."""
-        return files.plain(self.state, self.reader)
-
     def save(self, path: Path, plain: Mapping[str, Any]) -> None:
-        """Writes the state of the agent as plain data to a file."""
+        """Writes the agent to a file; `plain` is the result of `files.plain`."""
         files.write(path, {"config": self.policy.describe(), "agent": self.digest, **plain})
 
     def header(self, contexts: bool = True) -> logged.Header:

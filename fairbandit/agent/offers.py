@@ -56,26 +56,18 @@ class Offers(NamedTuple):
     feed the ranks, not even of each other: all candidates of an opening are compared with earlier
     rounds, as in a simulation, where an opening is a pool in order of arrival. Each candidate is
     ranked by what is known at the arrival.
-
-    Attributes:
-        places: m, the number of places.
-        law, candidates: the law of the number of candidates, as for `hazards`.
-        contexts, groups: of the candidates in their order, (1, n, d) and (1, n).
-        taken: whether each is taken, (n,) bool.
-        chance, best: of `Places` after the candidates, (m + 1,) and (m,) or more.
-        held: the rewards by candidate that were reported before the opening is closed.
     """
 
     name: str
-    places: int
-    law: str | list[float]
+    places: int  # m
+    law: str | list[float]  # of the number of candidates, as for `hazards`
     candidates: int | None
-    contexts: Tensor
-    groups: Tensor
-    taken: Tensor
-    chance: Tensor
-    best: Tensor
-    held: Mapping[int, float] = MappingProxyType({})
+    contexts: Tensor  # of the candidates in their order, (1, n, d)
+    groups: Tensor  # (1, n)
+    taken: Tensor  # whether each candidate is taken, (n,) bool
+    chance: Tensor  # of `Places` after the candidates, (m + 1,)
+    best: Tensor  # the same, (m,) or more
+    held: Mapping[int, float] = MappingProxyType({})  # rewards before the opening is closed
 
     @classmethod
     def new(cls, problem: Problem, name: str, places: int, law: Any, candidates: Any) -> Self:

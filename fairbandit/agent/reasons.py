@@ -34,17 +34,15 @@ AGAINST = "group", "all"
 class Asked(NamedTuple):
     """The pool that an explanation is about, and a way to decide it again.
 
-    `rows` are the raw rows by column, if they are known. `compares` says whether the policy reads
-    past contexts. `play` decides the pool with other contexts (K, d) in the same round, with the
-    same draws; it returns the ranked pool, and probabilities, thresholds and numbers to come,
-    (1, 1, K) each.
+    `play` decides the pool with other contexts (K, d) in the same round, with the same draws. It
+    returns the ranked pool, and probabilities, thresholds and numbers to come, (1, 1, K) each.
     """
 
     contexts: Floats
     names: tuple[str, ...]
     encoder: Encoder | None
-    rows: Cells | None
-    compares: bool
+    rows: Cells | None  # the raw rows by column, if they are known
+    compares: bool  # whether the policy reads past contexts
     picks: int
     play: Callable[[Floats], tuple[Ranked, tuple[Tensor, Tensor | None, Tensor | None]]]
 

@@ -11,23 +11,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from fairbandit.agent.inputs import (
-    Pool,
-    Reader,
-    check_index,
-    is_table,
-    labels,
-    listed,
-    numbers,
-    of_pool,
-)
+from fairbandit.agent import inputs
+from fairbandit.agent.inputs import Pool, Reader, numbers, of_pool
 from fairbandit.agent.state import State, with_groups
 from fairbandit.agent.steps import decide, moved, opened, tell_checked
 from fairbandit.errors import FairbanditError, shown
 from fairbandit.history import Outcomes
 from fairbandit.logs import Floats, Ints, Log
 from fairbandit.logs.events import Decided, Observed
-from fairbandit.logs.log import check_log, pick_key, pieces
+from fairbandit.logs.log import check_log, pieces
 from fairbandit.notices import remark
 from fairbandit.policy.policy import Policy
 from fairbandit.selectors import Selection
@@ -55,7 +47,7 @@ def read(
     """Returns N pools, whose contexts are copies; see `Agent.act_many`."""
     if pools is not None:
         return _split(reader, contexts, groups, pools)
-    if is_table(contexts):
+    if inputs.is_table(contexts):
         raise FairbanditError(
             "contexts: expected an array or a list of pools, got one table; "
             "act_many(table, labels, pools=COLUMN) takes a column that says the pool of each row"
@@ -66,8 +58,12 @@ def read(
             raise FairbanditError(
                 f"contexts: expected an array of pools, (N, K, d), got shape {contexts.shape}"
             )
+    if hasattr(groups, "itertuples"):
+        groups = [[label] for label in inputs.labels(groups)]
     expected = "one list of labels for each pool"
-    of_pools = [None] * len(contexts) if groups is None else listed(groups, "groups", expected)
+    of_pools = (
+        [None] * len(contexts) if groups is None else inputs.listed(groups, "groups", expected)
+    )
     if len(of_pools) != len(contexts):
         raise FairbanditError(
             f"groups: expected the labels of {len(contexts)} pools, like the contexts; got "
@@ -75,7 +71,7 @@ def read(
         )
     if groups is not None and all(type(pool) in (np.ndarray, list) for pool in contexts):
         with suppress(Exception):  # all pools at once; if this fails, the loop names the pool
-            arrays, names = [*map(np.asarray, contexts)], [*map(labels, of_pools)]
+            arrays, names = [*map(np.asarray, contexts)], [*map(inputs.labels, of_pools)]
             sizes = [*map(len, arrays)]
             if [*map(len, names)] == sizes and all(sizes):
                 every = [*chain.from_iterable(names)]
@@ -89,7 +85,7 @@ def read(
 
 def _split(reader: Reader, contexts: Any, groups: Any, pools: Any) -> list[Pool]:
     """Returns the pools of one table; `pools` holds the pool of each row, or names its column."""
-    check_index(contexts, pools=pools)
+    inputs.check_index(contexts, pools=pools)
     if isinstance(pools, str):
         table = contexts = read_table(contexts)
         named = {"pools": pools} | ({"groups": groups} if isinstance(groups, str) else {})
@@ -99,7 +95,7 @@ def _split(reader: Reader, contexts: Any, groups: Any, pools: Any) -> list[Pool]
         pools, groups = table[pools], table[groups] if "groups" in named else groups
         if reader.encoder is None:  # encoders ignore other columns
             contexts = table.drop(columns=sorted({*named.values()} - {*(reader.names or ())}))
-    (x, names, rows), of_row = reader.pool(contexts, groups), listed(pools, "pools")
+    (x, names, rows), of_row = reader.pool(contexts, groups), inputs.listed(pools, "pools")
     if len(of_row) != (n := len(names)):
         raise FairbanditError(f"pools: expected the pools of {n} candidates, got {len(of_row)}")
     codes = pool_codes(of_row)
@@ -158,8 +154,8 @@ def _blocks(
 def observation(reader: Reader, contexts: Any, groups: Any, actions: Any, rewards: Any) -> Observed:
     """Returns logged rounds as an event; see `Agent.observe`."""
     where = "the observed rows"
-    if is_table(contexts):
-        check_index(contexts, actions=actions, rewards=rewards)
+    if inputs.is_table(contexts):
+        inputs.check_index(contexts, actions=actions, rewards=rewards)
         table = reader.pool(contexts, groups, where)
         pools = _parts(table, [1] * len(table.labels))
     else:
@@ -200,24 +196,28 @@ def observed(policy: Policy, state: State, event: Observed) -> State:
             expected = f"an action from 0 to {len(pool) - 1} in pool {at}"
             raise FairbanditError(f"expected {expected}; got action {place}")
     state, codes = with_groups(policy, state, [*chain.from_iterable(event.groups)])
-    sizes, forms = np.array([*map(len, pools)], np.int64), [*state.groups]
-    every, low, keys = [*map(forms.__getitem__, codes.tolist())], 0, list[int]()
-    for pool, place, reward in zip(pools, actions, rewards, strict=True):
-        labels = every[low : low + len(pool)]
-        low += len(pool)
-        keys.append(pick_key("", labels, pool, place, reward))  # the decisions have no names
-    n, get = len(pools), state.remembered.get
-    compared = state.learned and n >= COMPARED_ROUNDS
-    known = sum(get(key) is not None for key in keys) if compared else 0
+    none, n = np.zeros((0, state.history.problem.features)), len(pools)
+    received = np.array(rewards, np.float64)[:, None]
+    log = Log(
+        sizes=np.array([*map(len, pools)], np.int64),
+        groups=codes,
+        labels=state.groups.spellings,
+        picks=np.array(actions, np.int64)[:, None],
+        rewards=received,
+        propensities=np.full_like(received, np.nan),
+        contexts=np.concatenate([none, *pools]),
+        probabilities=None,
+        features=(),
+        names=[""] * n,
+    )
+    compared, get = state.learned and n >= COMPARED_ROUNDS, state.remembered.get
+    known = sum(get(key) is not None for key, _ in log.pick_keys) if compared else 0
     if known > n / 2:
         remark(
             f"{known / n:.0%} of the observed rounds equal rounds that were observed before; if "
             "they are the same, they count again"
         )
-    none = np.zeros((0, state.history.problem.features))
-    picks, received = np.array(actions)[:, None], np.array(rewards)[:, None]
-    rows = np.concatenate([none, *pools]), codes
-    return _after_rounds(policy, state, sizes, *rows, picks, received, keys)
+    return after_log(policy, state, log)
 
 
 def options_of(log: Log) -> dict[str, Any]:
@@ -233,37 +233,19 @@ def options_of(log: Log) -> dict[str, Any]:
 def after_log(policy: Policy, state: State, log: Log) -> State:
     """Returns the state after the decisions of a log; both number the groups alike."""
     assert log.contexts is not None
-    keys, rows = [key for key, _ in log.pick_keys], (log.contexts, log.groups)
-    return _after_rounds(policy, state, log.sizes, *rows, log.picks, log.rewards, keys)
-
-
-def _after_rounds(
-    policy: Policy,
-    state: State,
-    sizes: Ints,
-    contexts: Floats,
-    groups: Ints,
-    picks: Ints,
-    rewards: Floats,
-    keys: Sequence[int],
-) -> State:
-    """Returns the state after n decided rounds, in pieces of similar pools.
-
-    The pools of given sizes are rows, one pool after another. Picks and rewards are (n, m): −1 for
-    an empty slot, and NaN for an unknown reward. `keys` belong to the picks with rewards.
-    """
-    ends = np.append(0, sizes.cumsum())
-    for cut in pieces(sizes, ROUNDS_TOGETHER):
-        rows, first = slice(ends[cut.start], ends[cut.stop]), state.history.rounds + 1
-        history = opened(policy, state, sizes[cut], contexts[rows], groups[rows]).history
-        at, slots = np.nonzero(~np.isnan(rewards[cut]))
+    for cut in pieces(log.sizes, ROUNDS_TOGETHER):  # of similar pools
+        part, first = log[cut], state.history.rounds + 1
+        assert part.contexts is not None
+        history = opened(policy, state, part.sizes, part.contexts, part.groups).history
+        at, slots = np.nonzero(~np.isnan(part.rewards))
         if len(at):
-            places, received = picks[cut][at, slots], rewards[cut][at, slots][None]
-            x, g = (part[0].numpy() for part in history.block[1:3])
-            parts = at + first, x[at, places][None], g[at, places][None], received
-            history = tell_checked(policy, history, Outcomes(*map(torch.from_numpy, parts)))
-        history = policy.close(history, Selection.of(torch.from_numpy(picks[cut])[None]))
-        state = state.after(rounds=cut.stop - cut.start, history=history)
+            places, received = part.picks[at, slots], part.rewards[at, slots][None]
+            rows = part.starts[at] + places
+            outcomes = at + first, part.contexts[rows][None], part.groups[rows][None], received
+            history = tell_checked(policy, history, Outcomes(*map(torch.from_numpy, outcomes)))
+        history = policy.close(history, Selection.of(torch.from_numpy(part.picks)[None]))
+        state = state.after(rounds=len(part), history=history)
+    keys = [key for key, _ in log.pick_keys]
     remembered = state.remembered.plus(dict.fromkeys(keys, 0))
     return state._replace(learned=state.learned + len(keys), remembered=remembered)
 

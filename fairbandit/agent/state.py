@@ -26,6 +26,8 @@ from fairbandit.tables.labels import Codes, coded
 Told = Rewarded | Dropped | Taken
 """An event about an earlier decision."""
 
+EMPTY: Mapping[int, Any] = MappingProxyType({})
+
 SHOWN = 10
 """The largest number of waiting tickets that a message lists."""
 
@@ -53,7 +55,7 @@ class Remembered(NamedTuple):
 
     keys: Ints = np.zeros(0, np.int64)
     numbers: Ints = np.zeros(0, np.int64)
-    recent: Mapping[int, int] = MappingProxyType({})
+    recent: Mapping[int, int] = EMPTY
 
     def get(self, hashed: int) -> int | None:
         """Returns the number that is stored for a hash; None if the hash is unknown."""
@@ -89,72 +91,42 @@ class Remembered(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A decision that waits for at least one reward.
+    """A decision that waits for at least one reward."""
 
-    Attributes:
-        round: the round of the decision; 0 for an opening that is not closed.
-        turn: the number of rounds of its worker at the decision.
-        contexts, codes: the pool, (K, d), and the numbers of its groups, (K,).
-        places: the places of all picks in the pool, in order of preference.
-        open: the places of the picks that wait for a reward.
-        recommended: the places of an agent in the shadow for which nobody was taken so far.
-    """
-
-    round: int
-    turn: int
-    contexts: Floats
-    codes: Ints
-    places: tuple[int, ...]
-    open: tuple[int, ...]
-    recommended: tuple[int, ...] = ()
+    round: int  # of the decision; 0 for an opening that is not closed
+    turn: int  # the number of rounds of its worker at the decision
+    contexts: Floats  # of the pool, (K, d)
+    codes: Ints  # the numbers of the candidates' groups, (K,)
+    places: tuple[int, ...]  # of all picks in the pool, in order of preference
+    open: tuple[int, ...]  # the places of the picks that wait for a reward
+    recommended: tuple[int, ...] = ()  # in the shadow, places for which nobody was taken so far
 
 
 class Worker(NamedTuple):
-    """One of several agents that decide side by side.
+    """One of several agents that decide side by side."""
 
-    Attributes:
-        latest: the last ticket of a decision or an opening.
-        rounds: the number of rounds that the worker decided or observed.
-        log: the position of the end of its log; None without a log.
-    """
-
-    latest: int = 0
-    rounds: int = 0
-    log: Position | None = None
+    latest: int = 0  # the last ticket of a decision or an opening
+    rounds: int = 0  # the number of rounds that the worker decided or observed
+    log: Position | None = None  # the end of its log; None without a log
 
 
 class State(NamedTuple):
-    """All that changes in an agent.
+    """All that changes in an agent."""
 
-    Attributes:
-        history: the history of its policy.
-        groups: all groups so far, by the normal forms of their labels.
-        patience: for how many further rounds of its worker a decision waits for its reward; None
-            waits forever.
-        shadow: whether a person decides, so that no pick counts before somebody is taken.
-        worker: the number of the worker whose events come next.
-        workers: all workers so far by number.
-        settled, changed: the decisions that wait for a reward, by ticket; an entry of `changed`
-            replaces an entry of `settled`, or removes it by None.
-        openings: the openings that are not closed by ticket.
-        early: the events of decisions of other workers that are not known yet, by ticket.
-        learned: the number of rewards from which the agent has learned.
-        remembered: the ids of decisions with their tickets, the rewards that were learned, and the
-            keys of their picks.
-    """
-
-    history: History
-    groups: Codes
-    patience: int | None
-    shadow: bool = False
-    worker: int = 0
-    workers: Mapping[int, Worker] = MappingProxyType({0: Worker()})
-    settled: Mapping[int, Waiting] = MappingProxyType({})
-    changed: Mapping[int, Waiting | None] = MappingProxyType({})
-    openings: Mapping[int, Offers] = MappingProxyType({})
-    early: Mapping[int, tuple[Told, ...]] = MappingProxyType({})
-    learned: int = 0
-    remembered: Remembered = Remembered()
+    history: History  # of its policy
+    groups: Codes  # all groups so far, by the normal forms of their labels
+    patience: int | None  # how many further rounds of its worker a decision waits; None: forever
+    shadow: bool = False  # whether a person decides, so that only candidates who are taken count
+    worker: int = 0  # the number of the worker whose events come next
+    workers: Mapping[int, Worker] = MappingProxyType({0: Worker()})  # all workers by number
+    # the decisions that wait for a reward, by ticket: an entry of `changed` replaces an entry of
+    # `settled`, or removes it by None
+    settled: Mapping[int, Waiting] = EMPTY
+    changed: Mapping[int, Waiting | None] = EMPTY
+    openings: Mapping[int, Offers] = EMPTY  # that are not closed, by ticket
+    early: tuple[Told, ...] = ()  # events about decisions of other workers, not known yet
+    learned: int = 0  # the number of rewards from which the agent has learned
+    remembered: Remembered = Remembered()  # tickets of ids, rewards, and keys of picks
 
     @property
     def own(self) -> Worker:
@@ -210,7 +182,7 @@ class State(NamedTuple):
 
     def after(
         self,
-        changes: Mapping[int, Waiting | None] = MappingProxyType({}),
+        changes: Mapping[int, Waiting | None] = EMPTY,
         *,
         rounds: int = 0,
         latest: int = 0,

@@ -169,8 +169,7 @@ def told(policy: Policy, state: State, event: Told, decision: Waiting | None) ->
     """
     ticket = event.ticket
     if decision is None and state.is_early(ticket):
-        events = *state.early.get(ticket, ()), replace(event, time=None, previous=None)
-        return state._replace(early={**state.early, ticket: events})
+        return state._replace(early=(*state.early, replace(event, time=None, previous=None)))
     decision = decision or state.find(ticket)
     if not isinstance(event, Rewarded) and ticket in state.openings:
         raise FairbanditError(f"ticket {ticket} is of an open opening: close it first")

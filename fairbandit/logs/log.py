@@ -192,7 +192,8 @@ class Log:
             labels = [forms[code] for code in self.groups[pool].tolist()]
             x = None if self.contexts is None else self.contexts[pool]
             pick = labels, x, int(self.picks[row, slot]), float(self.rewards[row, slot])
-            keys.append((pick_key(self.names[row], *pick), pick_key("", *pick)))
+            name, nameless = self.names[row], pick_key("", *pick)
+            keys.append((nameless if name == "" else pick_key(name, *pick), nameless))
         return keys
 
     @property
