@@ -22,7 +22,7 @@ from fairbandit.files.files import of_file, open_regular
 from fairbandit.files.formats import Count, Natural, Plain, Sha256, fitted, mapping
 from fairbandit.logs import events as logged
 from fairbandit.logs import own_lines
-from fairbandit.logs.chain import LogFile, Position, encoded, holds, now
+from fairbandit.logs.chain import LogFile, Position, chained, holds, now
 from fairbandit.tables.labels import UNSAID
 
 FORMAT = "fairbandit.Agent"
@@ -160,7 +160,7 @@ def resume(file: LogFile, header: logged.Header, saved: Position | None) -> Posi
     """Finds the position after which an agent goes on in a log; begins an empty log."""
     first = next(own_lines(file.path, new=True), None)
     if first is None:  # a new file, or its header was cut off
-        data, at = encoded(header, Position(), now())
+        data, at = chained(logged.body_of(header), Position(), now())
         file.begin(0)
         file.append(data, 0)
         return at

@@ -20,7 +20,7 @@ from fairbandit.agent.state import State
 from fairbandit.errors import FairbanditError, did_you_mean, shown
 from fairbandit.history import Problem
 from fairbandit.logs import events as logged
-from fairbandit.logs.chain import LogFile, Position, encoded, holds, now
+from fairbandit.logs.chain import LogFile, Position, chained, holds, now
 from fairbandit.notices import listed, remark
 from fairbandit.policy.build import build_saved
 from fairbandit.policy.policy import Policy
@@ -138,7 +138,7 @@ class Ledger:
                         event = replace(event, contexts=None, rows=None)
                     elif not self._rows and event.rows is not None:
                         event = replace(event, rows=None)
-                line, at = encoded(event, at, time)
+                line, at = chained(logged.body_of(event), at, time)
                 data += line
             worker = state.workers[state.worker]._replace(log=at)
             workers = {**state.workers, state.worker: worker}

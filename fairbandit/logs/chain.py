@@ -25,7 +25,7 @@ from filelock import lock_descriptor, unlock_descriptor
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import of_file, open_regular
 from fairbandit.files.formats import Natural, Sha256
-from fairbandit.logs.events import Header, Line, body_of, event_of
+from fairbandit.logs.events import Header, Line, event_of
 
 _BEGIN = b'{"kind":"'
 _ENDS = b',"sha256":"%b"}\n', b', "sha256": "%b"}\n'
@@ -49,15 +49,10 @@ class LoggedLine(NamedTuple):
     event: Line
 
 
-def encoded(event: Line, at: Position, time: str | None = None) -> tuple[bytes, Position]:
-    """Returns the bytes of the line that follows a position, and the position after it."""
+def chained(body: bytes, at: Position, time: str | None = None) -> tuple[bytes, Position]:
+    """Returns the line of a JSON object that follows a position, and the position after it."""
     when = b"" if time is None else b',"time":"%b"' % time.encode()
-    return chained(body_of(event)[:-1] + when, at)
-
-
-def chained(body: bytes, at: Position) -> tuple[bytes, Position]:
-    """Returns the line of a JSON object without its `}` that follows a position; see `encoded`."""
-    body += b',"previous":"%b"' % at.sha256.encode()
+    body = b'%b%b,"previous":"%b"' % (body[:-1], when, at.sha256.encode())
     digest = hashlib.sha256(body).hexdigest()
     line = body + _ENDS[0] % digest.encode()
     return line, Position(at.line + 1, digest, at.end + len(line))

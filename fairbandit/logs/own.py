@@ -15,7 +15,7 @@ from fairbandit import registry
 from fairbandit.errors import FairbanditError
 from fairbandit.files.files import of_file, open_regular, written_aside
 from fairbandit.logs import events as logged
-from fairbandit.logs.chain import LoggedLine, Position, encoded, of_line, own_lines
+from fairbandit.logs.chain import LoggedLine, Position, chained, of_line, own_lines
 from fairbandit.logs.events import TICKETS
 from fairbandit.logs.log import Log
 from fairbandit.logs.schema import described, unnamed
@@ -206,6 +206,7 @@ def erase(source: Path | str, target: Path | str, tickets: Collection[int | str]
     at = Position()
     with of_file(Path(target), "cannot write"), written_aside(Path(target)) as file:
         for event in kept:
-            data, at = encoded(replace(event, time=None, previous=None), at, event.time)
+            body = logged.body_of(replace(event, time=None, previous=None))
+            data, at = chained(body, at, event.time)
             file.write(data)
     return len(erased)

@@ -19,7 +19,7 @@ from fairbandit import Agent, Encoder, FairbanditError
 from fairbandit.agent.replaying import replay
 from fairbandit.cli.main import main
 from fairbandit.logs import chain, erase, own_lines, read_log
-from fairbandit.logs.events import Decided, Rewarded
+from fairbandit.logs.events import Decided, Rewarded, body_of
 from fairbandit.notices import noted
 from tests.agent import worlds
 from tests.agent.test_interrupts import Lines, broken_off
@@ -116,7 +116,7 @@ def test_a_line_that_was_written_otherwise_is_named(log: Path, tmp_path: Path) -
         for line in own_lines(log):
             event = structs.replace(line.event, time=None, previous=None)
             event = structs.replace(event, **changes) if line.at.line == number else event
-            data, at = chain.encoded(event, at, line.event.time)
+            data, at = chain.chained(body_of(event), at, line.event.time)
             forged.append(data)
         path = tmp_path / "forged.jsonl"
         path.write_bytes(b"".join(forged))

@@ -187,7 +187,7 @@ def _records(draw: random.Random, folder: Path) -> Log:
             record.pop("sha256", None)
             record.pop("previous", None)
         try:
-            line, end = chain.chained(json.dumps(record).encode()[:-1], end)
+            line, end = chain.chained(json.dumps(record).encode(), end)
         except TypeError as error:
             raise FairbanditError("no line") from error
         data += line

@@ -287,6 +287,6 @@ def test_a_header_is_typed_to_the_last_field(tmp_path, field, value):
     column[field] = value
     for record, message in ((header, "holds no decision"), (wrong, r"line 1: \w+Error: ")):
         line = json.dumps(record, separators=(",", ":")).encode()
-        path.write_bytes(chained(line[:-1], Position())[0])
+        path.write_bytes(chained(line, Position())[0])
         with pytest.raises(FairbanditError, match=message):
             read_log(path)
