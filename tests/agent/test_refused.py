@@ -68,6 +68,7 @@ LOGS: list[tuple[str, Any, str]] = [
     ("contexts", [X, X[:, :1]], r"pool 1: contexts: .* got shape \(3, 1\)"),
     ("groups", [list("abc"), list("ab")], r"pool 1: groups: expected 3 labels, .*; got 2"),
     ("actions", [0, 3], "an action from 0 to 2 in pool 1; got action 3"),
+    ("actions", [-1, 2], "an action from 0 to 2 in pool 0; got action -1"),
     ("rewards", [1.0, NAN], r"rewards: .* got nan at \[1\]"),
 ]
 
