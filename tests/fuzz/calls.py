@@ -74,8 +74,9 @@ def _pair(draw: random.Random) -> tuple[Agent, Agent]:
     """Two agents with the same life."""
     options: dict[str, Any] = {"features": FEATURES, "groups": ["a", "b"], "seed": 7}
     options["patience"] = draw.choice([None, None, 0, 3])
-    options["refresh"] = draw.choice([None, None, 1.1, 2.0])
+    refresh = draw.choice([None, None, 1.1, 2.0])
     config, scale = draw.choice(CONFIGS), draw.choice([1.0, 1.0, 1e-9, 1e9, 1e60])
+    config = {**({"name": config} if isinstance(config, str) else config), "refresh": refresh}
     pair = Agent.from_config(config, **options), Agent.from_config(config, **options)
     for _ in range(draw.choice([0, 1, 3, 8, 20])):
         _round(draw, *pair, scale if draw.random() < 0.2 else 1.0)
@@ -167,7 +168,7 @@ def _held(draw: random.Random, values: list[Any], containers: list[Any]) -> Any:
 def _options(draw: random.Random) -> dict[str, Any]:
     """Arguments of an agent, one of them unusual, none so large that it would only take long."""
     options: dict[str, Any] = {"config": draw.choice(CONFIGS), "features": FEATURES}
-    options |= dict.fromkeys(("groups", "seed", "exploration", "refresh", "patience"))
+    options |= dict.fromkeys(("groups", "seed", "exploration", "patience"))
     options |= {"groups": ["a"], "seed": 0, "exploration": 1.0}
     odd = [v for v in (*NUMBERS, *LABELS) if not (type(v) in (int, float) and 1e6 < v < 1e25)]
     options[draw.choice(list(options))] = draw.choice(odd)
