@@ -163,7 +163,7 @@ class NormalScores(Estimator):
         self, problem: Problem, state: State, rounds: Rounds, n_train: Rounds, outcomes: Outcomes
     ) -> RewardModel:
         at, d = outcomes.counts(n_train), problem.features
-        _, x, groups, rewards = outcomes.rows(0, at[-1])
+        _, x, groups, rewards = outcomes
         member = one_hot(groups + 1, problem.groups + 1)[..., 1:].to(x.dtype)  # (B, n, G)
         penalty = self.regularization * torch.eye(d, dtype=x.dtype, device=x.device)
         parts = list[tuple[Tensor, Tensor]]()
@@ -217,7 +217,7 @@ class PairwiseProbit(Estimator):
         self, problem: Problem, state: State, rounds: Rounds, n_train: Rounds, outcomes: Outcomes
     ) -> RewardModel:
         at, d = outcomes.counts(n_train), problem.features
-        played, x, groups, rewards = outcomes.rows(0, at[-1])
+        played, x, groups, rewards = outcomes
         check_size(x, self.regularization)
         if bool((played[1:] == played[:-1]).any()):  # order of arrival must not matter
             order = torch.arange(len(played), device=x.device).expand_as(rewards)

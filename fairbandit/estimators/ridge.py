@@ -73,7 +73,7 @@ class Ridge(Estimator):
         self, problem: Problem, state: Sums, rounds: Rounds, n_train: Rounds, outcomes: Outcomes
     ) -> RewardModel:
         at = outcomes.counts(n_train)
-        solved = state.after(self._rows(state, outcomes.rows(0, at[-1])), at)
+        solved = state.after(self._rows(state, outcomes), at)
         theta = solved.theta
         if self.noise > 0 and n_train[-1] > 0:
             theta = theta + self._injected(problem, n_train)
@@ -260,7 +260,7 @@ class ThompsonRidge(Ridge):
         if len(rounds) < z.shape[1]:
             z = z[:, [t - first for t in rounds]]
         at = outcomes.counts(n_train)
-        rows = self._rows(state, outcomes.rows(0, at[-1]))
+        rows = self._rows(state, outcomes)
         if isinstance(state, Evidence):
             theta, root, *_ = state.after(rows, at)
             return LinearModel(theta + self.scale * (root @ z[..., None])[..., 0])
