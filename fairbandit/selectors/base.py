@@ -168,7 +168,7 @@ class Selector(Part):
             whole = torch.from_numpy(available <= picks).to(present.device)
             inclusion = capacity.where(whole[..., None], inclusion)
         clipped = inclusion.relu().minimum(capacity)
-        sound, number = least > 0, torch.from_numpy(sizes).to(capacity)
+        sound, number = least > 0, torch.from_numpy(sizes).double().to(present.device)
         for found, expected in ((inclusion, clipped), (clipped.sum(2), number)):
             # exact equality is found faster, and comparisons with NaN are false
             near = torch.equal(found, expected) or torch.dist(found, expected, torch.inf) <= SUMS
