@@ -128,10 +128,10 @@ class Contexts(NamedTuple):
 
     def append(self, contexts: Tensor, groups: Tensor) -> Contexts:
         """The value with the pools of the next N rounds, which are copied."""
-        n, k = groups.shape[1:]
+        b, n, k = groups.shape
         came = np.arange(self.rounds + 1, self.rounds + n + 1).repeat(k)
-        host = groups.flatten(1).numpy(force=True)
-        return self._with(contexts.flatten(1, 2), host, came, self.rounds + n)
+        host = groups.numpy(force=True).reshape(b, n * k)
+        return self._with(contexts, host, came, self.rounds + n)
 
     def forget(self, rounds: int) -> Contexts:
         """The value without the first rounds, which no later window may include.
@@ -178,9 +178,10 @@ class Contexts(NamedTuple):
         return torch.from_numpy(keys).to(self.memory.rows.device)
 
     def _with(self, contexts: Tensor, groups: Ints, came: Ints, rounds: int) -> Contexts:
-        """The value with contexts (B, M, d) of groups (B, M), −1 for an empty place, up to a round.
+        """The value with M contexts of each replica, whose groups are (B, M), up to a round.
 
-        `came` holds the rounds of the contexts, (B, M), or (M,) if all replicas have the same.
+        A group of −1 is an empty place. `came` holds the rounds of the contexts, (B, M), or (M,)
+        if all replicas have the same.
         """
         (b, m), g = groups.shape, self.total.shape[1]
         (at,) = (groups.ravel() >= 0).nonzero()
@@ -195,7 +196,7 @@ class Contexts(NamedTuple):
             if held is not None and held.within(self.first, self.total.min(0)):
                 memory.sorted = held
         row = (memory.address + self.total).ravel()[cell] + occurrences(cell)
-        contexts = contexts.reshape(-1, contexts.shape[2])
+        contexts = contexts.reshape(-1, contexts.shape[-1])
         if len(at) < b * m:
             contexts = contexts[torch.from_numpy(at).to(contexts.device)]
         rows = memory.rows.view(-1, contexts.shape[1])
