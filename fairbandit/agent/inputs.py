@@ -259,7 +259,7 @@ def rewarded(
 
 
 def _repeats(state: State, ticket: int, decision: Waiting | None, rewards: Any) -> bool:
-    """Whether rewards of a decision that no longer waits for them are those it had."""
+    """Whether a report repeats rewards that are known; raises an error for other rewards."""
     what = "place" if isinstance(rewards, dict) else "slot"
     if decision is not None and (what == "slot" or not {*decision.open}.isdisjoint(rewards)):
         return False

@@ -28,8 +28,8 @@ from fairbandit.splits.base import refresh_numbers
 from fairbandit.tables.labels import Codes
 
 TRIED_SIZE, TRIED_SIZE_OF_REFITS = 1e3, 1e6
-"""Outcomes with a larger feature are tried before they are added. The second limit is that of
-estimators that refit, which are tried with all outcomes."""
+"""Outcomes with a larger feature are tried before they are added. Estimators that refit have the
+second limit, and are tried with all outcomes."""
 
 
 class Decision(NamedTuple):

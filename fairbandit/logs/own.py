@@ -46,8 +46,8 @@ def is_own(path: Path) -> bool:
 class _Decision:
     """The lines of a decision about a whole pool, or of an opening with all its offers.
 
-    `taken` has the place of who was taken for each of the `picks`. A decision of an agent in the
-    shadow has only the picks for which a person said so.
+    `taken` holds the place of the candidate who was taken for each of the `picks`. A decision of an
+    agent in the shadow has only the picks for which a person took somebody.
     """
 
     def __init__(self, path: Path, header: logged.Header, lines: Sequence[LoggedLine]) -> None:
@@ -118,7 +118,7 @@ def _decisions(paths: Sequence[Path]) -> tuple[list[_Decision], list[logged.Head
         of_ticket |= of_file
         if still_open := len(of_file) - (len(complete) - before):
             left_out["openings that are not closed"] += still_open
-    for ticket, line in reports:  # to another worker than the one that decided
+    for ticket, line in reports:  # these came to workers that did not decide
         if ticket in of_ticket:
             of_ticket[ticket].append(line)
         else:

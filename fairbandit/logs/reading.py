@@ -34,7 +34,7 @@ ENDINGS = (*TABLES, ".jsonl", ".json", ".dsjson", ".json.gz", ".dsjson.gz")
 TABLE, AGENT, DSJSON, OBP = "a table", "an agent", "DSJSON", "obp"
 """The kinds of logs, as messages call them."""
 
-_TAKEN: dict[str, Sequence[str]] = {
+_ARGUMENTS: dict[str, Sequence[str]] = {
     AGENT: ["unknown"],
     OBP: ["group", "propensity", "unknown"],
     DSJSON: ["group", "features", "exclude", "like", "bad_lines", "products", "unknown"],
@@ -131,7 +131,7 @@ def read_log(
 def _read(arguments: dict[str, Any]) -> Log:
     source, kind = arguments["source"], _kind(arguments["source"])
     arguments["unknown"] = texts_of("unknown", arguments["unknown"])
-    options = _taken(kind, arguments)
+    options = _options(kind, arguments)
     if kind == TABLE:
         return _read_table(source, options)
     if kind == OBP:
@@ -211,10 +211,10 @@ def _kind(source: Any) -> str:
     return kinds.pop() if kinds else DSJSON
 
 
-def _taken(kind: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _options(kind: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments that a kind of log takes; others must keep their defaults."""
     defaults: Any = read_log.__kwdefaults__
-    takes = _TAKEN.get(kind, [key for key in defaults if key != "bad_lines"])
+    takes = _ARGUMENTS.get(kind, [key for key in defaults if key != "bad_lines"])
     different = [key for key in defaults if str(arguments[key]) != str(defaults[key])]
     if wrong := [key for key in different if key not in takes]:
         path = "a path and unknown, since its lines name the groups, features and rewards"
